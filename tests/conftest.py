@@ -54,9 +54,13 @@ class Database:
     url: str
 
     def open(self, **options: Any) -> Any:
-        """With keys in a run that asks for them: what a test says of the ledger is as true of one that encrypts."""
-        keys = {"keys": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
-        return Ledger.open(self.url, **{**keys, **options})
+        """With keys in a run that asks for them, and as a distributed database in a run that asks for that: what a test
+        says of the ledger is as true of one that encrypts, and of one that writes one table a statement.
+        """
+        asked: dict[str, Any] = {"keys": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
+        if os.environ.get("CHATLEDGER_TEST_DISTRIBUTED") and self.kind == "postgresql":
+            asked["distributed"] = True
+        return Ledger.open(self.url, **{**asked, **options})
 
 
 @pytest.fixture(scope="session")

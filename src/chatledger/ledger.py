@@ -104,6 +104,7 @@ class Ledger(Repositories):
         limits: Limits | None = None,
         migrate: bool | None = None,
         rls: bool | None = None,
+        distributed: bool | None = None,
         replica: str | AsyncEngine | None = None,
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
@@ -135,6 +136,10 @@ class Ledger(Repositories):
         `rls=True` requires PostgreSQL's row-level security; each transaction then sets the tenant. By default the
         ledger sets it if row-level security is on. `replica` is the URL or engine of a standby. The standby answers the
         histories that the caller reads with a `min_position`.
+
+        `distributed=True` is for PostgreSQL whose tables are distributed by tenant over several servers. Each write is
+        then a transaction whose statements write one table each, so that it commits on the one server that has the
+        tenant's rows. By default the ledger asks the database whether it has the extension Citus.
 
         `keys` encrypts the content of conversations before it leaves this process. It is a KeyRing, or a function
         that returns the KeyRing of a tenant, or None once the tenant has no keys. The ledger calls the function for
@@ -172,7 +177,7 @@ class Ledger(Repositories):
         require(RULES, rules=rules)
         require(_POOLER, pooler=pooler)
         require(LIMITS_OR_NONE, limits=limits)
-        require(BOOL_OR_NONE, migrate=migrate, rls=rls)
+        require(BOOL_OR_NONE, migrate=migrate, rls=rls, distributed=distributed)
         require(_REPLICA, replica=replica)
         require(KEYS, keys=keys)
         require(BOOL, plaintext=plaintext, notify=notify)
@@ -188,7 +193,15 @@ class Ledger(Repositories):
 
         async def opened() -> Ledger:
             database = await open_database(
-                url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls, timeout=timeout, pool=pool
+                url,
+                engine,
+                schema=schema,
+                pooler=pooler,
+                migrate=migrate,
+                rls=rls,
+                distributed=distributed,
+                timeout=timeout,
+                pool=pool,
             )
             standby = None
             if replica is not None:

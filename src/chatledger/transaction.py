@@ -13,6 +13,7 @@ from chatledger.storage.databases.external_connection import ExternalConnection
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Scope
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
+from chatledger.storage.schema.distribution import only_servers_distribute
 from chatledger.storage.schema.row_security import only_postgresql
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.schema.text import encode_key
@@ -33,8 +34,9 @@ class Transaction(Repositories):
             await Transaction(connection).messages.append(thread_id, messages)
 
     `tenant`, `rules`, `schema`, `limits`, `keys` and `plaintext` are those of `Ledger.open`. With `rls=True`, each call
-    first sets the tenant for PostgreSQL's row-level security. With `user`, only that user's threads exist in it, as in
-    `ledger.user`.
+    first sets the tenant for PostgreSQL's row-level security. Pass `distributed=True` if PostgreSQL distributes the
+    tables by tenant over several servers, as Citus does: a transaction does not ask the database. With `user`, only
+    that user's threads exist in it, as in `ledger.user`.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Transaction(Repositories):
         schema: str = SCHEMA,
         limits: Limits | None = None,
         rls: bool = False,
+        distributed: bool = False,
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
         user: str | None = None,
@@ -54,7 +57,7 @@ class Transaction(Repositories):
         require(STR, tenant=tenant, schema=schema)
         require(RULES, rules=rules)
         require(LIMITS_OR_NONE, limits=limits)
-        require(BOOL, rls=rls, plaintext=plaintext)
+        require(BOOL, rls=rls, distributed=distributed, plaintext=plaintext)
         require(KEYS, keys=keys)
         require(STR_OR_NONE, user=user)
         if user is not None:
@@ -62,8 +65,11 @@ class Transaction(Repositories):
         postgresql = connection.dialect.name == "postgresql"
         if rls and not postgresql:
             raise only_postgresql()
+        if distributed and not postgresql:
+            raise only_servers_distribute()
         owner = Tenant.of(tenant, EncryptionKeys(keys, plaintext=plaintext)).seen_by(user)
-        database = ExternalConnection(connection, schema if postgresql else None, check=True, secured=rls)
+        own_schema = schema if postgresql else None
+        database = ExternalConnection(connection, own_schema, check=True, secured=rls, distributed=distributed)
         super().__init__(Scope(database, owner, rules, limits or Limits()))
 
     @classmethod

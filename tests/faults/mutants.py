@@ -96,7 +96,7 @@ def write_in_two_statements() -> None:
     from chatledger.storage.append.attempt import NeedsPreflight
     from chatledger.storage.databases import postgresql_append
 
-    whole = write._write_postgresql
+    whole = write._write_at_once
 
     def in_two(sql: Any, plan: Any) -> Any:
         first = {name: rows if name == "messages" else [] for name, rows in plan.rows.items()}
@@ -108,7 +108,7 @@ def write_in_two_statements() -> None:
                 sql.load(name, columns, [(*place, *row) for row in rows])
         return written
 
-    _put(write, _write_postgresql=in_two)
+    _put(write, _write_at_once=in_two)
     _put(postgresql_append, plan_on_cached_tip=lambda *_: NeedsPreflight())
 
 
@@ -118,7 +118,7 @@ def write_values_later() -> None:
     from chatledger.storage.append.attempt import NeedsPreflight
     from chatledger.storage.databases import postgresql_append
 
-    whole = write._write_postgresql
+    whole = write._write_at_once
 
     def in_two(sql: Any, plan: Any) -> Any:
         written = whole(sql, replace(plan, request=replace(plan.request, kv=())))
@@ -126,7 +126,7 @@ def write_values_later() -> None:
             write.write_values(sql, plan.request)
         return written
 
-    _put(write, _write_postgresql=in_two)
+    _put(write, _write_at_once=in_two)
     _put(postgresql_append, plan_on_cached_tip=lambda *_: NeedsPreflight())
 
 

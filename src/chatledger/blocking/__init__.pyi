@@ -490,6 +490,7 @@ class Ledger:
         limits: Limits | None = None,
         migrate: bool | None = None,
         rls: bool | None = None,
+        distributed: bool | None = None,
         replica: str | AsyncEngine | None = None,
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,

@@ -23,7 +23,6 @@ from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END, branch_column
 from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, refuse_without_keys
-from chatledger.storage.schema.text import to_microseconds
 
 FIRST_LINEAGE = write_lineage([Segment(0, 1, END)])
 """The lineage of a thread's first branch."""
@@ -58,20 +57,27 @@ def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
     it first. Raises Erased and TenantEncrypted.
     """
     seen = new_thread(request, new_stamp())
-    plain = request.tenant.encryption is None
     parameters = _parameters(request) | {"branch": 0, "new_stamp": seen.stamp, **tip_columns(Tip())}
-    if sql.dialect == "postgresql":
-        if sql.fetch(_alone(plain=plain), parameters):
-            return seen
+    if sql.by_table:
+        made = _create_by_table(sql, parameters | {"now": sql.moment(request.now)})
     else:
-        parameters["now"] = to_microseconds(request.now)
-        if sql.fetch(_insert_thread(typed=False, plain=plain), parameters):
-            sql.fetch(_insert_branch(typed=False), parameters)
-            return seen
+        made = bool(sql.fetch(_alone(plain=request.tenant.encryption is None), parameters))
+    if made and not sql.by_table:
+        return seen
     refuse_without_keys(sql, request.tenant)
     if sql.fetch(_ERASED, parameters):
         raise Erased(request.thread_id)
-    return None
+    return seen if made else None
+
+
+def _create_by_table(sql: Sql, parameters: dict[str, Any]) -> bool:
+    """Whether the thread was created. The caller looks for a reason against it afterwards: an INSERT waits for an
+    erasure of the thread, so only a later statement is certain to see its tombstone.
+    """
+    if not sql.fetch(_THREAD_BY_VALUES, parameters):
+        return False
+    sql.fetch(_BRANCH_BY_VALUES, parameters)
+    return True
 
 
 def creating_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
@@ -112,45 +118,54 @@ def _parameters(request: AppendRequest) -> dict[str, Any]:
     }
 
 
-def _insert_thread(*, typed: bool, plain: bool) -> str:
-    """With `plain`, it inserts the thread only if the tenant is not encrypted. One snapshot decides all conditions:
-    until an erasure commits, the statement sees the thread and creates nothing; from then on it sees the tombstone.
-    """
-    unless_encrypted = f" AND NOT EXISTS ({ENCRYPTED_TENANT})" if plain else ""
-    names = "tenant, thread, user, title, metadata, rules, kind, now, now"
-    return (
-        "INSERT INTO {schema}threads"
-        " (tenant_id, thread_id, user_id, title, metadata, rules, kind, created_at, active_at, active_branch)"
-        f" SELECT {_values(names, typed=typed)}, 0"
-        f" WHERE NOT EXISTS ({_ERASED}) AND NOT EXISTS (SELECT 1 FROM {{schema}}threads WHERE {_OF_THREAD})"
-        f"{unless_encrypted} ON CONFLICT DO NOTHING RETURNING 1"
-    )
-
-
-def _insert_branch(*, typed: bool, source: str = "") -> str:
-    names = "tenant, thread, branch, lineage, last_seq, new_stamp, last_role, open_calls, partial_seq, now"
-    return (
-        "INSERT INTO {schema}branches (tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls,"
-        f" partial_seq, created_at) SELECT {_values(names, typed=typed)}{source} RETURNING 1"
-    )
+_THREAD_COLUMNS = (
+    "INSERT INTO {schema}threads"
+    " (tenant_id, thread_id, user_id, title, metadata, rules, kind, created_at, active_at, active_branch)"
+)
+_THREAD_VALUES = "tenant, thread, user, title, metadata, rules, kind, now, now"
+_BRANCH_COLUMNS = (
+    "INSERT INTO {schema}branches (tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls,"
+    " partial_seq, created_at)"
+)
+_BRANCH_VALUES = "tenant, thread, branch, lineage, last_seq, new_stamp, last_role, open_calls, partial_seq, now"
 
 
 def _values(names: str, *, typed: bool) -> str:
     return ", ".join(f":{name}::{_TYPES[name]}" if typed else f":{name}" for name in names.split(", "))
 
 
+_THREAD_BY_VALUES = (
+    f"{_THREAD_COLUMNS} VALUES ({_values(_THREAD_VALUES, typed=False)}, 0) ON CONFLICT DO NOTHING RETURNING 1"
+)
+_BRANCH_BY_VALUES = f"{_BRANCH_COLUMNS} VALUES ({_values(_BRANCH_VALUES, typed=False)})"
+
+
+def _insert_thread(*, plain: bool) -> str:
+    """With `plain`, it inserts the thread only if the tenant is not encrypted. One snapshot decides all conditions:
+    until an erasure commits, the statement sees the thread and creates nothing; from then on it sees the tombstone.
+    """
+    unless_encrypted = f" AND NOT EXISTS ({ENCRYPTED_TENANT})" if plain else ""
+    return (
+        f"{_THREAD_COLUMNS} SELECT {_values(_THREAD_VALUES, typed=True)}, 0"
+        f" WHERE NOT EXISTS ({_ERASED}) AND NOT EXISTS (SELECT 1 FROM {{schema}}threads WHERE {_OF_THREAD})"
+        f"{unless_encrypted} ON CONFLICT DO NOTHING RETURNING 1"
+    )
+
+
+_BRANCH_OF_MADE = f"{_BRANCH_COLUMNS} SELECT {_values(_BRANCH_VALUES, typed=True)} FROM made RETURNING 1"
+
+
 @lru_cache(maxsize=2)
 def _alone(*, plain: bool) -> str:
     """The statement that creates a thread without messages."""
-    made = _insert_thread(typed=True, plain=plain)
-    return f"WITH made AS ({made}), tip AS ({_insert_branch(typed=True, source=' FROM made')}) SELECT 1 FROM tip"
+    return f"WITH made AS ({_insert_thread(plain=plain)}), tip AS ({_BRANCH_OF_MADE}) SELECT 1 FROM tip"
 
 
 @lru_cache(maxsize=64)
 def _statement(filled: Filled, *, plain: bool) -> str:
     parts = [
-        f"WITH made AS ({_insert_thread(typed=True, plain=plain)})",
-        f"tip AS ({_insert_branch(typed=True, source=' FROM made')})",
+        f"WITH made AS ({_insert_thread(plain=plain)})",
+        f"tip AS ({_BRANCH_OF_MADE})",
         *parts_from_tip(filled),
         f"seen AS ({LOOK.replace(':branch::int', ':asked::int')})",
     ]

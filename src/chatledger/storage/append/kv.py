@@ -107,7 +107,7 @@ def store(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetim
         "key": key,
         "value": value,
         "version": to_microseconds(now),
-        "now": now if sql.dialect == "postgresql" else to_microseconds(now),
+        "now": sql.moment(now),
         "expected": write.expected,
     }
     rows = sql.fetch(_ALONE[_form(write)], parameters)

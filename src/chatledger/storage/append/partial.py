@@ -1,8 +1,9 @@
 """The update of a stored message in its own row. A partial message grows, and is completed.
 
-The branch's stamp guards the update as it guards an append, and on PostgreSQL the update is one statement. Rows of
-parts and calls are overwritten by their index. Rows that are known to be stored already are not sent again. The same
-statement appends the messages that follow, if a provider's response is more than one message.
+The branch's stamp guards the update as it guards an append, and on PostgreSQL the update is one statement, unless the
+tables are distributed by tenant. Rows of parts and calls are overwritten by their index. Rows that are known to be
+stored already are not sent again. The same update appends the messages that follow, if a provider's response is more
+than one message.
 
 Redacting and revising a committed message overwrite its rows in the same way (`overwrite`), under locks of their own.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -23,11 +24,12 @@ from chatledger.storage.append.preflight import Seen, read_tip
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
+    TIP,
     UPDATE_TIP,
     Columns,
     Moved,
     columns_of,
-    insert_from_tip,
+    insert_from,
     load_rows,
     tip_columns,
 )
@@ -35,7 +37,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage, encode_message
-from chatledger.storage.schema.text import decode_text, encode_json, encode_text, to_microseconds, write_mark
+from chatledger.storage.schema.text import decode_text, encode_json, encode_text, write_mark
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
 _GROWING = tuple(name for name in GIVEN_COLUMNS if name not in _FIXED)
@@ -110,7 +112,7 @@ def find_held(sql: Sql, key: PartialKey) -> Held | None:
 
 def write_partial(sql: Sql, write: PartialWrite) -> bool:
     """Whether the write happened. False if the branch has another stamp; then nothing was written."""
-    return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, write)
+    return (_write_by_table if sql.by_table else _write_at_once)(sql, write)
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread AND branch = :branch"
@@ -203,10 +205,10 @@ def _renews_only(write: PartialWrite) -> bool:
     return write.state == "partial" and write.before == write.encoded
 
 
-# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+# --- In one statement, on PostgreSQL ----------------------------------------------------------------------------------
 
 
-def _write_postgresql(sql: Sql, write: PartialWrite) -> bool:
+def _write_at_once(sql: Sql, write: PartialWrite) -> bool:
     values, rows = _values(write), _rows(write.key, write.encoded, write.before)
     for own in rows:
         if own.rows:
@@ -233,7 +235,7 @@ def _statement(
         parts.append(f"touched AS ({_TOUCH}{_IF_GUARDED})")
     parts += [f"{table}_gone AS ({_delete_from(table)}{_IF_GUARDED})" for table in shrunk]
     parts += [f"{table}_now AS ({_insert_into(table, _unnested(table))})" for table in filled]
-    parts += [f"{columns.table} AS ({insert_from_tip(columns)})" for columns in following]
+    parts += [f"{columns.table} AS ({insert_from(TIP, columns)})" for columns in following]
     return ",\n".join(parts) + "\nSELECT count(*) FROM tip"
 
 
@@ -242,19 +244,19 @@ def _unnested(table: str) -> str:
     return f"SELECT :tenant::text, :thread::text, :branch::int, :seq::bigint, u.* FROM tip, unnest({arrays}) AS u"
 
 
-# --- SQLite -----------------------------------------------------------------------------------------------------------
+# --- In one statement for each table: on SQLite, and where the tables are distributed by tenant -----------------------
 
 
-def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
-    """Inside a write transaction."""
+def _write_by_table(sql: Sql, write: PartialWrite) -> bool:
+    """Inside a transaction."""
     values = _values(write)
     if not sql.fetch(f"{UPDATE_TIP} RETURNING 1", values):
         return False
     if not _renews_only(write):
         sql.fetch(_UPDATE_MESSAGE, values)
     if write.finishes:
-        now = to_microseconds(write.now)
-        sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)})
+        times = {"now": sql.moment(write.now), "stale": sql.moment(write.now - ACTIVITY_RESOLUTION)}
+        sql.fetch(_TOUCH, values | times)
     _overwrite_rows(sql, write.key, _rows(write.key, write.encoded, write.before))
     load_rows(sql, write.following, write.key.parameters)
     return True

@@ -3,7 +3,8 @@
 The guard is `stamp`, never the version. A thread that was deleted and created again, or a restored backup, can bring
 back the same version with other open calls. Activating another branch also gives the branch that was active a new stamp
 (`repositories/branches.py`), so the guard holds for an append to "the active branch" as well. The write is one
-statement on PostgreSQL, and one statement for each table on SQLite.
+statement on PostgreSQL. On SQLite, and on PostgreSQL whose tables are distributed by tenant, it is one statement for
+each table.
 """
 
 from __future__ import annotations
@@ -141,10 +142,10 @@ def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
     """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get separate statements,
     which can report the stored version. Raises KvConflict.
     """
-    if sql.dialect == "postgresql" and not (locked and plan.request.kv):
-        return _write_postgresql(sql, plan)
+    if not sql.by_table and not (locked and plan.request.kv):
+        return _write_at_once(sql, plan)
     alone = replace(plan, request=replace(plan.request, kv=())) if plan.request.kv else plan
-    written = (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, alone)
+    written = (_write_by_table if sql.by_table else _write_at_once)(sql, alone)
     if isinstance(written, Written):
         write_values(sql, plan.request)
     return written
@@ -178,10 +179,10 @@ def tip_columns(tip: Tip) -> dict[str, Any]:
     }
 
 
-# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+# --- In one statement, on PostgreSQL ----------------------------------------------------------------------------------
 
 
-def _write_postgresql(sql: Sql, plan: Plan) -> Written | Moved:
+def _write_at_once(sql: Sql, plan: Plan) -> Written | Moved:
     template, parameters = one_statement(plan)
     try:
         rows = sql.fetch(template, parameters)
@@ -268,7 +269,7 @@ def columns_of(
     table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any], *, cells: bool = True
 ) -> Columns:
     """Adds the parameters. Most columns of most batches are NULL. The driver works through an array element by element,
-    whatever it holds, so a column of equal values is sent as one value.
+    whatever it holds, so a column of equal values is sent as one value. With `cells`, a few rows are sent as cells.
     """
     varying, values = [], []
     count = len(rows) if cells and len(rows) <= CELLS else 0
@@ -324,8 +325,8 @@ def parts_from_tip(filled: Filled) -> list[str]:
     if filled.ends:
         parts.append(f"ended AS ({END_RUN} AND EXISTS (SELECT FROM tip))")
     if filled.runs:
-        parts.append(f"run AS ({_INSERT_RUNS})")
-    parts += [f"{columns.table} AS ({insert_from_tip(columns)})" for columns in filled.columns]
+        parts.append(f"run AS ({_insert_runs(TIP)})")
+    parts += [f"{columns.table} AS ({insert_from(TIP, columns)})" for columns in filled.columns]
     return parts + kv.parts(filled.values)
 
 
@@ -339,17 +340,47 @@ TOUCH = f"UPDATE {{schema}}threads SET active_at = :now WHERE {_KEY} AND active_
 _INTERRUPT = (
     f"UPDATE {{schema}}messages SET state = 'interrupted' WHERE {_KEY} AND branch = :branch AND seq = :interrupted"
 )
-_INSERT_RUNS = (
-    "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
-    " SELECT :tenant::text, r, :thread::text, 'running', :now::timestamptz"
-    " FROM tip, unnest(:runs::text[]) AS r ON CONFLICT DO NOTHING"
+
+
+class Source(NamedTuple):
+    """The row with which an INSERT joins its values, and the key of the branch as that row has it."""
+
+    tenant: str
+    thread: str
+    branch: str
+    row: str
+    condition: str = ""
+
+
+TIP = Source(":tenant::text", ":thread::text", ":branch::int", "tip")
+"""The part `tip` of a chained statement, so that the INSERT writes only if the tip moved."""
+STORED_TIP = Source(
+    tenant="b.tenant_id",
+    thread="b.thread_id",
+    branch="b.branch",
+    row="{schema}branches AS b",
+    condition=" WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch",
 )
+"""The row of the branch, for a statement of its own. A distributed PostgreSQL sends an INSERT … SELECT to the server
+that holds both tables' rows of one tenant; it would collect rows without a table at its coordinator first.
+"""
+
+
+def _insert_runs(source: Source) -> str:
+    return (
+        "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
+        f" SELECT {source.tenant}, r, {source.thread}, 'running', :now::timestamptz"
+        f" FROM {source.row}, unnest(:runs::text[]) AS r{source.condition} ON CONFLICT DO NOTHING"
+    )
 
 
 # A new branch that replaces the active one. The statement compares the stamp of `source`. Its update of the branch that
 # was active waits for any other writer that activates a branch, and `activated` sees whether one did. It locks branches
 # and then the thread, in the order of an append.
 _SOURCE = f"SELECT 1 FROM {{schema}}branches WHERE {_KEY} AND branch = :source AND stamp = :stamp"
+_HOLD = (
+    f"SELECT 1 FROM {{schema}}branches WHERE {_KEY} AND branch IN (:source::int, :left::int) ORDER BY branch FOR UPDATE"
+)
 _LEAVE = f"UPDATE {{schema}}branches SET stamp = :left_stamp WHERE {_KEY} AND branch = :left"
 _ACTIVATE = (
     "UPDATE {schema}threads SET active_branch = :branch, active_at = CASE WHEN active_at < :now THEN :now"
@@ -391,8 +422,9 @@ def _new_branch_columns(new: NewBranch) -> dict[str, Any]:
     }
 
 
-def insert_from_tip(columns: Columns) -> str:
-    """An INSERT of rows that a statement makes `FROM tip`, so only if it moved the tip."""
+@lru_cache(maxsize=512)
+def insert_from(source: Source, columns: Columns) -> str:
+    """An INSERT of rows on PostgreSQL, if the source has a row."""
 
     def parameter(column: str, name: str = "", array: str = "") -> str:
         return f":{columns.table}_{column}{name}::{TYPES.get(column, 'text')}{array}"
@@ -403,23 +435,25 @@ def insert_from_tip(columns: Columns) -> str:
         rows = ", ".join(
             f"({', '.join(parameter(column, f'_{row}') for column in columns.varying)})" for row in range(columns.cells)
         )
-        source = f"(VALUES {rows})"
+        made = f"(VALUES {rows})"
     else:
-        source = f"unnest({', '.join(parameter(column, array='[]') for column in columns.varying)})"
+        made = f"unnest({', '.join(parameter(column, array='[]') for column in columns.varying)})"
     return (
         f"INSERT INTO {{schema}}{columns.table} ({names})"
-        f" SELECT :tenant::text, :thread::text, :branch::int{values}, u.* FROM tip, {source} AS u"
+        f" SELECT {source.tenant}, {source.thread}, {source.branch}{values}, u.*"
+        f" FROM {source.row}, {made} AS u{source.condition}"
     )
 
 
-# --- SQLite -----------------------------------------------------------------------------------------------------------
+# --- In one statement for each table: on SQLite, and where the tables are distributed by tenant -----------------------
 
 
-def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
-    """Inside a write transaction. The guard can only fail if the caller judged on a tip from outside of it."""
-    now = to_microseconds(plan.request.now)
-    place = place_of(plan) | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)}
-    key = {name: place[name] for name in ("tenant", "thread", "branch")}
+def _write_by_table(sql: Sql, plan: Plan) -> Written | Moved:
+    """Inside a transaction, which ends if this raises. On SQLite the guard can only fail if the caller judged on a tip
+    from outside of the transaction.
+    """
+    now = plan.request.now
+    place = place_of(plan) | {"now": sql.moment(now), "stale": sql.moment(now - ACTIVITY_RESOLUTION)}
     if not (_make_branch(sql, plan.new_branch, place) if plan.new_branch else sql.fetch(_UPDATE_TIP, place)):
         return Moved()
     touched = sql.fetch(f"{TOUCH} RETURNING 1", place) if plan.touches else ()
@@ -427,19 +461,19 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
     if plan.run_end is not None:
         sql.fetch(END_RUN, place | plan.run_end.parameters)
-    if plan.runs:
-        sql.insert(SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.runs])
+    if plan.runs and sql.dialect == "postgresql":
+        sql.fetch(_insert_runs(STORED_TIP), place | {"runs": plan.runs})
+    elif plan.runs:
+        sql.insert(SQLITE_RUNS, [place | {"run": run} for run in plan.runs])
     try:
         load_rows(sql, plan.rows, place)
     except Exception as error:
-        # SQLite does not say which foreign key failed, so a query looks for the run.
-        foreign = (
-            sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
-            if plan.request.runs and is_key(error)
-            else ()
-        )
-        if foreign:
-            raise run_conflict(foreign[0][0]) from error
+        if sql.dialect == "postgresql":
+            raise_run_conflict([plan.request], error)
+        elif plan.request.runs and is_key(error):  # SQLite does not say which foreign key failed
+            foreign = sql.fetch(_FOREIGN_RUN, place | {"runs": dumps(plan.request.runs)})
+            if foreign:
+                raise run_conflict(foreign[0][0]) from error
         raise
     return Written(bool(touched))
 
@@ -449,6 +483,8 @@ _UPDATE_TIP = f"{UPDATE_TIP} RETURNING 1"
 
 def _make_branch(sql: Sql, new: NewBranch, place: dict[str, Any]) -> bool:
     place = place | _new_branch_columns(new)
+    if sql.dialect == "postgresql":
+        sql.fetch(_HOLD, place)
     if not sql.fetch(_SOURCE, place) or not sql.fetch(f"{_ACTIVATE} RETURNING 1", place):
         return False
     sql.fetch(_LEAVE, place)
@@ -456,10 +492,15 @@ def _make_branch(sql: Sql, new: NewBranch, place: dict[str, Any]) -> bool:
     return True
 
 
-def load_rows(sql: Sql, rows_of: Mapping[str, Sequence[Row]], place: Mapping[str, Any]) -> None:
+def load_rows(sql: Sql, rows_of: Mapping[str, Sequence[tuple[Any, ...]]], place: Mapping[str, Any]) -> None:
+    """Insert the rows of a branch, with one statement for each table. `place` has its key."""
     same = {"tenant_id": place["tenant"], "thread_id": place["thread"], "branch": place["branch"]}
     for name, rows in rows_of.items():
-        if rows:
+        if rows and sql.dialect == "postgresql":
+            parameters = {key: place[key] for key in ("tenant", "thread", "branch")}
+            columns = columns_of(name, rows, parameters, cells=False)
+            sql.fetch(insert_from(STORED_TIP, columns), parameters)
+        elif rows:
             sql.load(name, *as_on_sqlite(TABLES[name], rows, same))
 
 

@@ -22,7 +22,7 @@ GROUP = 64
 CHARACTERS = 1_000_000
 """Maximum number of characters in all texts of a group. A larger append runs alone."""
 IN_FLIGHT = 3
-"""Maximum number of statements in flight, while appends wait. With more, fewer appends would share each."""
+"""Maximum number of statements in flight, while appends wait that may share one. With more, fewer would share each."""
 PATIENCE = 0.05
 """Seconds after which a statement no longer counts as in flight: it may wait for a lock of somebody else's."""
 
@@ -44,8 +44,10 @@ class Together(Protocol):
 
 
 class AppendQueue:
-    def __init__(self, appends: Together) -> None:
+    def __init__(self, appends: Together, *, in_flight: int = IN_FLIGHT) -> None:
+        """`in_flight`: the maximum number of statements in flight, while appends wait."""
         self._appends = appends
+        self._most_in_flight = in_flight
         self._queues: dict[Thread, deque[_Waiter]] = {}
         """By thread: the appends that wait. A thread with an append in flight or waiting has a queue."""
         self._ready: dict[str, dict[Thread, None]] = {}
@@ -115,7 +117,7 @@ class AppendQueue:
 
     def _start(self) -> None:
         self._going_on = False
-        while self._ready and self._in_flight < IN_FLIGHT:
+        while self._ready and self._in_flight < self._most_in_flight:
             group = self._take_group()
             if not group:
                 continue

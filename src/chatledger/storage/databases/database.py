@@ -47,8 +47,8 @@ class Database(ABC):
 
     @abstractmethod
     async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
-        """Run the work in a transaction. With `single`, the work is one statement on PostgreSQL, so no transaction is
-        begun for it there, and the caller tries again itself if the connection is lost.
+        """Run the work in a transaction. With `single`, the work is one statement on a plain PostgreSQL, so no
+        transaction is begun for it there, and the caller tries again itself if the connection is lost.
         """
 
     async def append(self, request: AppendRequest) -> Appended:

@@ -26,15 +26,23 @@ T = TypeVar("T")
 
 class ExternalConnection(Database):
     def __init__(
-        self, connection: AsyncConnection, schema: str | None, *, check: bool = False, secured: bool = False
+        self,
+        connection: AsyncConnection,
+        schema: str | None,
+        *,
+        check: bool = False,
+        secured: bool = False,
+        distributed: bool = False,
     ) -> None:
         """With `check`, the first use checks that a caller's connection is in a real transaction. With `secured`, each
-        call first sets its tenant for row-level security, because other tenants may use the same connection.
+        call first sets its tenant for row-level security, because other tenants may use the same connection. With
+        `distributed`, the tables are distributed by tenant, so each statement writes one table.
         """
         self._connection = connection
         self._schema = schema
         self._check = check
         self._secured = secured
+        self._distributed = distributed
         self._turn = asyncio.Lock()  # tasks that share a transaction take turns: a connection runs one call at a time
 
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
@@ -53,7 +61,7 @@ class ExternalConnection(Database):
             self._check = False
         if self._secured:
             connection.exec_driver_sql(set_tenant(tenant.key))
-        return work(Sql(connection, self._schema))
+        return work(Sql(connection, self._schema, distributed=self._distributed))
 
 
 def _in_savepoint(sql: Sql, work: Callable[[Sql], T]) -> T:
@@ -80,7 +88,7 @@ def _require_transaction(connection: Connection) -> None:
 
 @asynccontextmanager
 async def begin_transaction(
-    engine: AsyncEngine, schema: str | None, *, secured: Tenant | None = None
+    engine: AsyncEngine, schema: str | None, *, secured: Tenant | None = None, distributed: bool = False
 ) -> AsyncIterator[ExternalConnection]:
     """A transaction of the ledger's own through SQLAlchemy. With `secured`, row-level security works for that tenant.
 
@@ -92,7 +100,7 @@ async def begin_transaction(
             if secured is not None:
                 await connection.exec_driver_sql(set_tenant(secured.key))
             try:
-                yield ExternalConnection(connection, schema)
+                yield ExternalConnection(connection, schema, distributed=distributed)
                 done = True
             except Exception as error:
                 own = error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+from typing import NamedTuple
 
 from sqlalchemy import URL, Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -25,6 +26,7 @@ from chatledger.storage.drivers.urls import (
     sqlite_path,
     without_password,
 )
+from chatledger.storage.schema.distribution import has_citus, only_servers_distribute
 from chatledger.storage.schema.row_security import agreed, only_postgresql
 from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.versions import (
@@ -45,21 +47,32 @@ async def open_database(
     pooler: str,
     migrate: bool | None,
     rls: bool | None,
+    distributed: bool | None,
     timeout: float,
     pool: PoolLimits,
 ) -> OpenDatabase:
-    """With `migrate` None, a file is migrated and PostgreSQL is not. `timeout`: the time limit of a call in seconds.
-    `pool`: the limits of a PostgreSQL pool that the ledger creates.
+    """With `migrate` None, a file is migrated and PostgreSQL is not. With `rls` or `distributed` None, the database is
+    asked. `timeout`: the time limit of a call in seconds. `pool`: the limits of a PostgreSQL pool that the ledger
+    creates.
     """
     if engine is not None:
-        return await open_engine(engine, schema=schema, rls=rls, timeout=timeout)
+        return await open_engine(engine, schema=schema, rls=rls, distributed=distributed, timeout=timeout)
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
         if rls:
             raise only_postgresql()
+        if distributed:
+            raise only_servers_distribute()
         return await open_sqlite(address, migrate=migrate is not False, timeout=timeout)
     return await open_postgresql(
-        address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls, timeout=timeout, pool=pool
+        address,
+        schema=schema,
+        pooler=pooler,
+        migrate=migrate is True,
+        rls=rls,
+        distributed=distributed,
+        timeout=timeout,
+        pool=pool,
     )
 
 
@@ -149,7 +162,15 @@ def _make_replica(
 
 
 async def open_postgresql(
-    url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None, timeout: float, pool: PoolLimits
+    url: URL,
+    *,
+    schema: str,
+    pooler: str,
+    migrate: bool,
+    rls: bool | None,
+    distributed: bool | None,
+    timeout: float,
+    pool: PoolLimits,
 ) -> OpenDatabase:
     require_schema_name(schema)
     if migrate and pooler == "transaction":  # the migrator's lock belongs to a session, which this pooler shares
@@ -168,16 +189,25 @@ async def open_postgresql(
 
             await upgrade_engine(engine, schema)
         command = f"chatledger migrate --url {shlex.quote(without_password(url))}"
-        secured = await require_engine(engine, schema, command, rls=rls)
+        tables = await require_engine(engine, schema, command, rls=rls, distributed=distributed)
     except BaseException:
         await engine.dispose()
         raise
     return PostgresqlDatabase(
-        engine, schema, owned=True, secured=secured, timeout=timeout, pool=pool, make_engine=make_engine
+        engine,
+        schema,
+        owned=True,
+        secured=tables.secured,
+        distributed=tables.distributed,
+        timeout=timeout,
+        pool=pool,
+        make_engine=make_engine,
     )
 
 
-async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None, timeout: float) -> OpenDatabase:
+async def open_engine(
+    engine: AsyncEngine, *, schema: str, rls: bool | None, distributed: bool | None, timeout: float
+) -> OpenDatabase:
     """A database on the application's own engine. The application configures the engine and disposes of it."""
     if engine.dialect.name not in ("postgresql", "sqlite"):
         raise StorageError(
@@ -187,14 +217,35 @@ async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None, tim
     own_schema = require_schema_name(schema) if postgresql else None
     if rls and not postgresql:
         raise only_postgresql()
-    secured = await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>", rls=rls)
-    if postgresql:
-        return PostgresqlDatabase(engine, schema, owned=False, secured=secured, timeout=timeout)
-    return SharedSqliteDatabase(engine, timeout)
+    if distributed and not postgresql:
+        raise only_servers_distribute()
+    command = "chatledger migrate --url <the engine's URL>"
+    tables = await require_engine(engine, own_schema, command, rls=rls, distributed=distributed)
+    if not postgresql:
+        return SharedSqliteDatabase(engine, timeout)
+    return PostgresqlDatabase(
+        engine, schema, owned=False, secured=tables.secured, distributed=tables.distributed, timeout=timeout
+    )
 
 
-async def require_engine(engine: AsyncEngine, schema: str | None, command: str, *, rls: bool | None = None) -> bool:
-    """Check the schema of an engine. Returns whether each transaction has to set the tenant for row-level security."""
+class Tables(NamedTuple):
+    """What a ledger has to know of the tables. `secured`: each transaction sets the tenant for row-level security.
+    `distributed`: they are distributed by tenant, so each statement writes one table.
+    """
+
+    secured: bool
+    distributed: bool
+
+
+async def require_engine(
+    engine: AsyncEngine,
+    schema: str | None,
+    command: str,
+    *,
+    rls: bool | None = None,
+    distributed: bool | None = None,
+) -> Tables:
+    """Check the schema of an engine. With `rls` or `distributed` None, the database is asked."""
     try:
         async with engine.connect() as connection:
             if engine.dialect.name == "sqlite":
@@ -205,6 +256,8 @@ async def require_engine(engine: AsyncEngine, schema: str | None, command: str, 
                     )
             status = await connection.run_sync(read_status, schema)
             secured = status.usable and await connection.run_sync(agreed, schema, rls, command)
+            if distributed is None:
+                distributed = schema is not None and await connection.run_sync(has_citus)
     except Exception as error:
         ours = translate(error)
         if isinstance(error, (ValueError, OverflowError)) and not isinstance(error, ChatLedgerError):
@@ -214,4 +267,4 @@ async def require_engine(engine: AsyncEngine, schema: str | None, command: str, 
         retryable = isinstance(ours, StorageError) and ours.retryable
         raise StorageError(f"{ours}, at {without_password(engine.url)}", retryable=retryable) from error
     require_usable(status, command)
-    return secured
+    return Tables(secured, distributed)

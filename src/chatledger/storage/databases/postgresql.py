@@ -18,7 +18,7 @@ from chatledger.models import Appended, History
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.databases.append_queue import AppendQueue
+from chatledger.storage.databases.append_queue import IN_FLIGHT, AppendQueue
 from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
@@ -60,29 +60,39 @@ class PostgresqlDatabase(OpenDatabase):
         *,
         owned: bool,
         secured: bool = False,
+        distributed: bool = False,
         timeout: float = TIMEOUT,
         pool: PoolLimits = POOL,
         make_engine: Callable[[PoolLimits], AsyncEngine] | None = None,
     ) -> None:
         """`owned`: the ledger created the engine and disposes of it. `secured`: every transaction sets the tenant for
-        row-level security. `timeout`: the time limit of a call in seconds. `pool`: the limits of the engine's pool, if
-        it is owned. `make_engine` makes another engine, for a twin.
+        row-level security. `distributed`: the tables are distributed by tenant, so every write is a transaction whose
+        statements write one table each. `timeout`: the time limit of a call in seconds. `pool`: the limits of the
+        engine's pool, if it is owned. `make_engine` makes another engine, for a twin.
         """
         self._make_engine = make_engine
         self._pool = pool
         self.one_loop = owned
         self.timeout = timeout
         self.secured = secured
+        self.distributed = distributed
         self._engine = engine
         self._schema = schema
         self._owned = owned
         self._tips = TipCache()
         self._connections = AsyncpgConnections(
-            engine.sync_engine, schema, owned=owned, secured=secured, timeout=timeout, limits=pool
+            engine.sync_engine,
+            schema,
+            owned=owned,
+            secured=secured,
+            distributed=distributed,
+            timeout=timeout,
+            limits=pool,
         )
         self.counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
-        self._queue = AppendQueue(self._append)
+        most = pool.size + pool.overflow if distributed else IN_FLIGHT  # there no append waits to share a statement
+        self._queue = AppendQueue(self._append, in_flight=most)
         self.connect = self._connections.connect_alone
 
     async def append(self, request: AppendRequest) -> Appended:
@@ -105,27 +115,26 @@ class PostgresqlDatabase(OpenDatabase):
 
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         begin = self._begin_read(tenant, snapshot=snapshot)
-        return await self._until_heard(lambda: greenlet_spawn(self._read, begin, work))
+        return await self._until_heard(lambda: greenlet_spawn(self._once, begin, work, self.timeout))
 
     async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
         begin = begin_as("BEGIN", tenant.key) if self.secured else "BEGIN"
         if not single:
-            return await self._until_heard(lambda: greenlet_spawn(self._in_transaction, begin, work, None))
-        if self.secured:
-            return await in_greenlet(self._in_transaction, begin, work, self._connections.silence)
-        return await in_greenlet(self._alone, work)
+            return await self._until_heard(lambda: greenlet_spawn(self._in_transaction, begin, work))
+        alone = not (self.secured or self.distributed)
+        return await in_greenlet(self._once, None if alone else begin, work, self._connections.silence)
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
         self._tips.learn(tenant, thread, seen)
 
     async def position(self) -> str:
         position: str = await self._until_heard(
-            lambda: greenlet_spawn(self._read, None, lambda sql: sql.fetch(CURRENT, {})[0][0])
+            lambda: greenlet_spawn(self._once, None, lambda sql: sql.fetch(CURRENT, {})[0][0], self.timeout)
         )
         return position
 
     async def ping(self, tenant: Tenant) -> None:
-        await self._until_heard(lambda: greenlet_spawn(self._read, None, lambda sql: sql.fetch(PING, {})))
+        await self._until_heard(lambda: greenlet_spawn(self._once, None, lambda sql: sql.fetch(PING, {}), self.timeout))
 
     async def states(self, followed: Sequence[Followed]) -> States:
         """Under row-level security a statement sees the rows of one tenant, so each tenant takes one."""
@@ -155,7 +164,8 @@ class PostgresqlDatabase(OpenDatabase):
         self._connections.make_room()
         secured = tenant if self.secured else None
         waiting = self._connections.waiting()
-        async with begin_transaction(self._engine, self._schema, secured=secured) as connection:
+        own = begin_transaction(self._engine, self._schema, secured=secured, distributed=self.distributed)
+        async with own as connection:
             waiting.end()
             yield connection
 
@@ -164,7 +174,13 @@ class PostgresqlDatabase(OpenDatabase):
         assert self._make_engine is not None
         pool = PoolLimits(min(TWIN, self._pool.size), 0)
         twin = PostgresqlDatabase(
-            self._make_engine(pool), self._schema, owned=True, secured=self.secured, timeout=self.timeout, pool=pool
+            self._make_engine(pool),
+            self._schema,
+            owned=True,
+            secured=self.secured,
+            distributed=self.distributed,
+            timeout=self.timeout,
+            pool=pool,
         )
         twin.counters = twin._connections.counters = self.counters
         return twin
@@ -216,11 +232,6 @@ class PostgresqlDatabase(OpenDatabase):
             return begin_as(SNAPSHOT if snapshot else "BEGIN READ ONLY", tenant.key)
         return SNAPSHOT if snapshot else None
 
-    def _read(self, begin: str | None, work: Callable[[Sql], T]) -> T:
-        connections, limit = self._connections, self.timeout
-        with connections.transaction(begin, timeout=limit) if begin else connections.autocommit(limit) as sql:
-            return work(sql)
-
     def _read_if(
         self, condition: Callable[[Sql], None], begin: str | None, window: Window, load: Callable[[Sql, Window], T]
     ) -> T:
@@ -243,17 +254,21 @@ class PostgresqlDatabase(OpenDatabase):
             raise
         return read_page(window, rows)
 
-    # --- Writes
+    # --- Work on one connection, inside a greenlet
 
-    def _alone(self, work: Callable[[Sql], T]) -> T:
-        with self._connections.autocommit(self._connections.silence) as sql:
+    def _once(self, begin: str | None, work: Callable[[Sql], T], timeout: float) -> T:
+        """The work in a transaction that `begin` begins, or in none. If the connection is lost, also at COMMIT, the
+        caller may run the work again.
+        """
+        connections = self._connections
+        with connections.transaction(begin, timeout=timeout) if begin else connections.autocommit(timeout) as sql:
             return work(sql)
 
-    def _in_transaction(self, begin: str, work: Callable[[Sql], T], timeout: float | None) -> T:
+    def _in_transaction(self, begin: str, work: Callable[[Sql], T]) -> T:
         """Raises an error of its own if the connection was lost at COMMIT, which may have happened."""
         done = False
         try:
-            with self._connections.transaction(begin, timeout=timeout) as sql:
+            with self._connections.transaction(begin) as sql:
                 result = work(sql)
                 done = True
         except Exception as error:

@@ -2,18 +2,22 @@
 
 The first attempt trusts the tip cache and takes no lock. Every later attempt begins with a preflight under the lock of
 the branch. So it judges on what is stored, and finds an attempt whose acknowledgement was lost by its ids.
+
+If the tables are distributed by tenant, each attempt is a transaction whose statements write one table each. It commits
+on the one server that has the tenant's rows. Every attempt with a preflight then takes the lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy.util import greenlet_spawn
 
-from chatledger.errors import ChatLedgerError, OutcomeUnknown, RunConflict, StorageError
+from chatledger.errors import ChatLedgerError, KvConflict, OutcomeUnknown, RunConflict, StorageError
 from chatledger.models import Appended
 from chatledger.storage.append.attempt import (
     Attempted,
@@ -34,6 +38,7 @@ from chatledger.storage.append.write import (
     one_statement,
     raise_run_conflict,
     read_written,
+    write,
 )
 from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
@@ -103,8 +108,10 @@ class PostgresqlAppend:
             note_retry(self._connections.counters, failed)
 
     def can_share(self, request: AppendRequest) -> bool:
-        """A conflict of values would refuse the whole group, and an append without a cached tip needs a preflight."""
-        return not request.kv and request in self._tips
+        """A conflict of values would refuse the whole group, and an append without a cached tip needs a preflight. No
+        append shares its statements if the tables are distributed by tenant.
+        """
+        return not self._connections.distributed and not request.kv and request in self._tips
 
     async def together(self, requests: Sequence[AppendRequest]) -> tuple[Mapping[int, Appended], bool]:
         """Write as many of these appends of one tenant as the cached tips let through, in one statement. Returns their
@@ -113,7 +120,7 @@ class PostgresqlAppend:
         """
         planned, progress = plan_together(requests, self._tips), _Progress()
         with suppress(Exception):
-            rows = await self._write(requests, statement_of(planned.branches), progress) if planned.plans else ()
+            rows = await self._write(requests, statement_of(planned.branches), list, progress) if planned.plans else []
             keys = list(planned.plans)
             return planned.finish([keys[number - 1] for (number,) in rows], self._tips), progress.sent
         return {}, progress.sent
@@ -123,18 +130,19 @@ class PostgresqlAppend:
         if cached is not None:
             plan = plan_on_cached_tip(request, cached)
             if isinstance(plan, Plan):
-                with suppress(RunConflict):  # on a cached tip; an attempt with a preflight raises it if it is real
-                    written = read_written(await self._write([request], one_statement(plan), progress))
+                with suppress(RunConflict, KvConflict):  # an attempt with a preflight raises it if it is real
+                    written = await self._write_plan(plan, progress)
                     if isinstance(written, Moved):
                         return written
                     return Attempted(appended(plan), seen_after(plan, cached, written))
         seen = None
-        if first and cached is None and request.creation is not None:
+        if first and cached is None and request.creation is not None and not self._connections.distributed:
             created = await self._create(request, progress)
             if isinstance(created, (Attempted, Moved)):
                 return created
             seen = created
-        return await greenlet_spawn(self._preflight_and_write, request, progress, first, seen)
+        lock = not first or self._connections.distributed
+        return await greenlet_spawn(self._preflight_and_write, request, progress, lock, seen)
 
     async def _create(self, request: AppendRequest, progress: _Progress) -> Attempted | Moved | Seen | None:
         """Create the thread with the messages, or read what a preflight would read; Moved if neither is possible. None
@@ -145,14 +153,30 @@ class PostgresqlAppend:
         if not isinstance(plan, Plan):
             return None
         try:
-            created = read_created(request, await self._write([request], creating_statement(plan), progress))
+            created = await self._write([request], creating_statement(plan), partial(read_created, request), progress)
         except RunConflict:  # perhaps of a thread that exists by now
             return Moved()
         return Attempted(appended(plan), seen_after(plan, seen, created)) if isinstance(created, Written) else created
 
+    def _write_plan(self, plan: Plan, progress: _Progress) -> Coroutine[Any, Any, Written | Moved]:
+        """It returns the coroutine of either write, since each coroutine on the way would cost time."""
+        if self._connections.distributed:
+            return greenlet_spawn(self._write_by_table, plan, progress)
+        return self._write([plan.request], one_statement(plan), read_written, progress)
+
+    def _write_by_table(self, plan: Plan, progress: _Progress) -> Written | Moved:
+        """The write in a transaction of its own, inside a greenlet."""
+        with self._begin(plan.request, transaction=True) as sql:
+            progress.sent = True
+            return write(sql, plan)
+
     async def _write(
-        self, requests: Sequence[AppendRequest], statement: tuple[str, dict[str, Any]], progress: _Progress
-    ) -> Sequence[Row]:
+        self,
+        requests: Sequence[AppendRequest],
+        statement: tuple[str, dict[str, Any]],
+        read: Callable[[Sequence[Row]], T],
+        progress: _Progress,
+    ) -> T:
         """Nearly every append is this one statement, awaited on asyncpg itself: a greenlet costs as much as judging."""
         template, parameters = statement
         timeout = self._timeout(requests)
@@ -162,26 +186,27 @@ class PostgresqlAppend:
             if self._connections.secured:
                 fetching = _as_tenant(requests[0].tenant.key, connection, fetching, timeout)
             try:
-                return await fetching
+                rows = await fetching
             except Exception as error:
                 raise_run_conflict(requests, error)
                 raise
+        return read(rows)
 
     def _preflight_and_write(
-        self, request: AppendRequest, progress: _Progress, first: bool, seen: Seen | None = None
+        self, request: AppendRequest, progress: _Progress, lock: bool, seen: Seen | None = None
     ) -> Attempted | Moved:
-        """One attempt with a preflight, inside a greenlet. The first attempt takes no lock."""
-        with self._begin(request, first) as sql:
+        """One attempt with a preflight, inside a greenlet. With `lock`, in a transaction that locks the branch."""
+        with self._begin(request, transaction=lock) as sql:
             progress.sent = True
-            return attempt(sql, request, lock=not first, seen=seen)
+            return attempt(sql, request, lock=lock, seen=seen)
 
-    def _begin(self, request: AppendRequest, first: bool) -> AbstractContextManager[Sql]:
+    def _begin(self, request: AppendRequest, *, transaction: bool) -> AbstractContextManager[Sql]:
         timeout = self._timeout([request])
         if self._connections.secured:
             return self._connections.transaction(begin_as("BEGIN", request.tenant.key), timeout=timeout)
-        if first:
-            return self._connections.autocommit(timeout)
-        return self._connections.transaction(timeout=timeout)
+        if transaction:
+            return self._connections.transaction(timeout=timeout)
+        return self._connections.autocommit(timeout)
 
     def _timeout(self, requests: Sequence[AppendRequest]) -> float:
         return self._connections.silence + sum([request.characters for request in requests]) / _CHARACTERS_A_SECOND

@@ -150,15 +150,18 @@ class AsyncpgConnections:
         *,
         owned: bool,
         secured: bool = False,
+        distributed: bool = False,
         timeout: float = TIMEOUT,
         limits: PoolLimits = POOL,
     ) -> None:
         """`owned`: the ledger created the engine, so no listener waits when a connection leaves or enters the pool.
-        `secured`: the tables have row-level security, which does not allow COPY. `timeout`: the time limit of a call in
-        seconds. `limits` are those of the engine's pool; only an engine that is owned needs them.
+        `secured`: the tables have row-level security, which does not allow COPY. `distributed`: they are distributed by
+        tenant, so each statement writes one table. `timeout`: the time limit of a call in seconds. `limits` are those
+        of the engine's pool; only an engine that is owned needs them.
         """
         self.counters = Counters()
         self.secured = secured
+        self.distributed = distributed
         self.timeout = timeout
         self.silence = timeout / 2
         """Seconds without an answer after which a connection counts as lost, if the answer is certain to be small. It
@@ -279,7 +282,7 @@ class AsyncpgConnections:
             ours = AsyncpgDriver(driver, timeout, copies=not self.secured)
             try:
                 self._refuse_closed()  # the pool may have let it wait
-                yield Sql(connection, self._schema, ours), ours
+                yield Sql(connection, self._schema, ours, distributed=self.distributed), ours
             except BaseException as error:
                 if is_spoilt(error):
                     driver.terminate()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from sqlalchemy import Connection, CursorResult, Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from chatledger.storage.schema.tables import SCHEMA
+from chatledger.storage.schema.text import to_microseconds
 
 Row = Sequence[Any]
 
@@ -62,14 +64,22 @@ class SqlalchemyDriver:
 
 
 class Sql:
-    """One connection inside one transaction (or in autocommit), and the schema of the ledger's tables there."""
+    """One connection inside one transaction (or in autocommit), and the schema of the ledger's tables there.
 
-    __slots__ = ("_driver", "_options", "connection", "dialect", "schema")
+    `by_table`: a statement writes one table, and an append is several statements in a transaction. SQLite knows no
+    other statements. A distributed PostgreSQL would run a statement that writes several tables in pieces, on each of
+    its servers, and commit them in two phases.
+    """
 
-    def __init__(self, connection: Connection, schema: str | None, driver: Driver | None = None) -> None:
+    __slots__ = ("_driver", "_options", "by_table", "connection", "dialect", "schema")
+
+    def __init__(
+        self, connection: Connection, schema: str | None, driver: Driver | None = None, *, distributed: bool = False
+    ) -> None:
         self.connection = connection
         self.schema = schema
         self.dialect = connection.dialect.name
+        self.by_table = distributed or self.dialect != "postgresql"
         self._driver = driver or SqlalchemyDriver(connection)
         self._options: Any = {"schema_translate_map": {SCHEMA: schema}}
 
@@ -87,6 +97,10 @@ class Sql:
         """Run a statement text once for each row, in one call of the driver."""
         text, names = prepare(template, self.dialect, self.schema)
         self._driver.insert(text, rows if names is None else [tuple(row[name] for name in names) for row in rows])
+
+    def moment(self, time: datetime) -> datetime | int:
+        """The time as a parameter of a statement text: SQLite stores microseconds."""
+        return time if self.dialect == "postgresql" else to_microseconds(time)
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows into one table, in the driver's own way of loading if it has one."""
