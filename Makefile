@@ -23,7 +23,7 @@ URL ?= service.db
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-data test-adapters test-browser test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak \
+.PHONY: help setup demo service test test-data test-adapters test-browser test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
   fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
 
 help:  ## Show the targets
@@ -88,6 +88,16 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 
 test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-partitioned by tenant
 	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage -k 'not sqlite'
+
+# Parts of the names of tests that change a thread between the preflight and the write, which the lock of such a ledger
+# does not allow, or that count what the one statement of an append reads, or that are about appends which share one.
+ONE_STATEMENT := between_preflight_and_write reads_its_tip_and_the_rows test_shared_statements
+
+test-distributed: $(READY)  ## Run the storage suite on plain and on partitioned PostgreSQL, one table a statement
+	CHATLEDGER_TEST_DISTRIBUTED=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/faults/test_machine.py \
+	  -k 'not (sqlite or $(subst $() , or ,$(strip $(ONE_STATEMENT))))'
+	CHATLEDGER_TEST_DISTRIBUTED=1 CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage \
+	  -k 'not (sqlite or $(subst $() , or ,$(strip $(ONE_STATEMENT))))'
 
 # Parts of the names of tests that read or write plain rows themselves, or open ledgers without keys.
 PLAIN := query_plans transcript bulk backup pieces_are_stored round_trip damaged damage_on without_an_id_keeps \

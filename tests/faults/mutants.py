@@ -130,6 +130,34 @@ def write_values_later() -> None:
     _put(postgresql_append, plan_on_cached_tip=lambda *_: NeedsPreflight())
 
 
+def write_tables_one_by_one() -> None:
+    """A distributed PostgreSQL: each table in a transaction of its own."""
+    from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+
+    def without(self: Any, request: Any, *, transaction: bool) -> Any:
+        return self._connections.autocommit(self._timeout(request))
+
+    PostgresqlAppend._begin = without  # type: ignore[method-assign]
+
+
+def write_tables_at_once() -> None:
+    """A distributed PostgreSQL: all tables in one statement."""
+    from chatledger.storage.drivers.sql import Sql
+
+    begin = Sql.__init__
+
+    def as_if_plain(self: Any, *args: Any, distributed: bool = False) -> None:
+        begin(self, *args)
+
+    Sql.__init__ = as_if_plain  # type: ignore[method-assign,assignment]
+
+
+def read_internal_errors_by_their_state() -> None:
+    from chatledger.storage.drivers import errors
+
+    _put(errors, _RELAYED=re.compile("$."))
+
+
 def forget_the_ids() -> None:
     """Each attempt of an append under ids of its own."""
     from chatledger.ids import new_ids
@@ -1303,6 +1331,27 @@ MUTANTS = (
         "the one statement of an append",
         r"'altered': \d|in half|rows of the message are missing|with other content",
         write_in_two_statements,
+    ),
+    Mutant(
+        "distributed-whole",
+        "../storage/databases/test_distributed.py -k 'lost_at_any_round_trip'",
+        "the transaction of an append that writes one table a statement",
+        "IdConflict|assert",
+        write_tables_one_by_one,
+    ),
+    Mutant(
+        "distributed-tables",
+        "../storage/databases/test_distributed.py -k 'names_its_tenant'",
+        "writing one table a statement where the tables are distributed",
+        r"WITH tip AS|WITH made AS",
+        write_tables_at_once,
+    ),
+    Mutant(
+        "distributed-errors",
+        "../storage/drivers/test_relayed_errors.py -k 'is_a_replay or is_a_conflict'",
+        "reading a violation that another server relays by its words",
+        "StorageError",
+        read_internal_errors_by_their_state,
     ),
     Mutant(
         "cut-locked-append",

@@ -241,6 +241,7 @@ async def test_only_the_guard_stops_a_stale_tip(pg_database: Database, monkeypat
     assert "stamp = :stamp" in names["UPDATE_TIP"]
     weak = names["UPDATE_TIP"].replace("stamp = :stamp", "(stamp = :stamp OR last_seq = 2)")
     monkeypatch.setitem(names, "UPDATE_TIP", weak)
+    monkeypatch.setitem(names, "_UPDATE_TIP", f"{weak} RETURNING 1")
     names["_statement"].cache_clear()
     try:
         async with pg_database.open() as ledger, pg_database.open() as other:
