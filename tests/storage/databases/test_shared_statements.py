@@ -243,10 +243,12 @@ async def test_acknowledged_appends_are_stored_once_whichever_are_cancelled(pg_d
             view, thread_id = chance.choice(views), chance.choice(THREADS[:4])
             call = view.messages.append(thread_id, [assistant(f"{number}", message_id=f"m{number}")])
             tasks[asyncio.create_task(call)] = view, thread_id, f"m{number}"
-            if chance.random() < 0.3:
-                await asyncio.sleep(chance.random() / 500)
-            if chance.random() < 0.2:
-                chance.choice([task for task in tasks if not task.done()]).cancel()
+            if chance.random() < 0.2:  # one that has run to any await, or not yet
+                await asyncio.sleep(0)
+                running = [task for task in tasks if not task.done()]
+                chance.choice(running or list(tasks)).cancel()
+            if chance.random() < 0.05:
+                await asyncio.sleep(chance.random() / 100)
         await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
         stored = {
             (view, thread_id): [one.message_id for one in await view.messages.history(thread_id)]
