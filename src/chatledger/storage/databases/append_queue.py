@@ -21,7 +21,7 @@ GROUP = 64
 """Maximum number of appends that share a statement."""
 CHARACTERS = 1_000_000
 """Maximum number of characters in all texts of a group. A larger append runs alone."""
-IN_FLIGHT = 3
+IN_FLIGHT = 4
 """Maximum number of statements in flight, while appends wait that may share one. With more, fewer would share each."""
 PATIENCE = 0.05
 """Seconds after which a statement no longer counts as in flight: it may wait for a lock of somebody else's."""
