@@ -52,8 +52,11 @@ class AppendQueue:
         """By thread: the appends that wait. A thread with an append in flight or waiting has a queue."""
         self._ready: dict[str, dict[Thread, None]] = {}
         """By tenant: the threads with a queue and no append in flight. The tenants take turns."""
-        self._in_flight = 0
-        self._going_on = False
+        self._in_flight: dict[_Flight, float] = {}
+        """The flights that count, oldest first, with the time at which each began."""
+        self._starting = False
+        self._look: asyncio.TimerHandle | None = None
+        """A later look for flights that no longer count. There is one only while appends wait."""
 
     @property
     def length(self) -> int:
@@ -92,17 +95,12 @@ class AppendQueue:
                 flight.end()  # the append got its turn, and was cancelled before it used it
             raise
 
-    def begin(self) -> None:
-        self._in_flight += 1
+    def begin(self, flight: _Flight) -> None:
+        self._in_flight[flight] = time.monotonic()
 
-    def let_others(self) -> None:
-        """A statement no longer counts as in flight."""
-        self._in_flight -= 1
-        self._go_on()
-
-    def release(self, threads: Sequence[Thread]) -> None:
-        """The threads' appends have ended."""
-        for thread in threads:
+    def end(self, flight: _Flight) -> None:
+        self._in_flight.pop(flight, None)
+        for thread in flight.threads:
             if self._queues[thread]:
                 self._ready.setdefault(thread[0], {})[thread] = None
             else:
@@ -111,13 +109,16 @@ class AppendQueue:
 
     def _go_on(self) -> None:
         """Start the next flights as soon as the callers that are about to append have entered the queue."""
-        if self._ready and not self._going_on:
-            self._going_on = True
+        if self._ready and not self._starting:
+            self._starting = True
             asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
-        self._going_on = False
-        while self._ready and self._in_flight < self._most_in_flight:
+        self._starting = False
+        late = time.monotonic() - PATIENCE
+        for flight in [flight for flight, began in self._in_flight.items() if began <= late]:
+            del self._in_flight[flight]
+        while self._ready and len(self._in_flight) < self._most_in_flight:
             group = self._take_group()
             if not group:
                 continue
@@ -128,6 +129,13 @@ class AppendQueue:
             task = asyncio.create_task(self._appends.together([waiter.request for waiter in group]))
             _Group(group, task)
             task.add_done_callback(partial(self._finish_group, group, flight))
+        if self._ready and self._look is None:
+            oldest = next(iter(self._in_flight.values()))
+            self._look = asyncio.get_running_loop().call_later(oldest - late, self._look_again)
+
+    def _look_again(self) -> None:
+        self._look = None
+        self._start()
 
     def _finish_group(self, group: Sequence[_Waiter], flight: _Flight, task: asyncio.Task[Any]) -> None:
         """Called however the task ended, even if it was cancelled before it began, so that the queue always goes on.
@@ -225,23 +233,15 @@ class Turn:
 class _Flight:
     """An append alone, or a group in one statement, on its way to the database and back."""
 
-    __slots__ = ("_patience", "_queue", "_threads")
+    __slots__ = ("_queue", "threads")
 
     def __init__(self, queue: AppendQueue, threads: Sequence[Thread]) -> None:
         self._queue = queue
-        self._threads = threads
-        queue.begin()
-        self._patience: asyncio.TimerHandle | None = asyncio.get_running_loop().call_later(PATIENCE, self._let_others)
-
-    def _let_others(self) -> None:
-        self._patience = None
-        self._queue.let_others()
+        self.threads = threads
+        queue.begin(self)
 
     def end(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._let_others()
-        self._queue.release(self._threads)
+        self._queue.end(self)
 
 
 class _Waiter:
