@@ -16,7 +16,7 @@ from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.faults.connections import busy, connections_of
 from tests.faults.proxy import proxied
-from tests.faults.test_pool import append_at_once, connected
+from tests.faults.test_pool import connected, read_at_once
 from tests.storage.raw import query
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ async def soon(call: Awaitable[T]) -> T:
 
 async def test_a_pool_has_as_many_connections_as_it_is_given(pg_database: Database) -> None:
     async with pg_database.open(pool_size=2, max_overflow=1, timeout=0.3) as ledger:
-        await append_at_once(ledger, 8)
+        await read_at_once(ledger, 8)
         assert await connected(pg_database, 2) == 2
         all_begun, go_on = asyncio.Barrier(4), asyncio.Event()
 
@@ -57,7 +57,7 @@ async def test_a_pool_has_as_many_connections_as_it_is_given(pg_database: Databa
 
 async def test_the_default_leaves_room_for_four_processes(pg_database: Database) -> None:
     async with pg_database.open() as ledger:
-        await append_at_once(ledger, 64)
+        await read_at_once(ledger, 64)
         pool = connections_of(ledger)._engine.pool
         assert isinstance(pool, QueuePool)
         assert pool.size() + pool.overflow() <= sum(POOL) <= 97 // 4
@@ -84,8 +84,8 @@ def test_other_numbers_are_refused(url: str, name: str) -> None:
 
 async def test_a_file_ignores_the_size_of_the_pool(sqlite_database: Database) -> None:
     async with sqlite_database.open(pool_size=1, max_overflow=0) as ledger:
-        await append_at_once(ledger, 8)
-        assert await ledger.threads.count() == 8
+        await read_at_once(ledger, 8)
+        assert await ledger.threads.count() == 1
 
 
 async def test_an_engine_of_the_application_keeps_its_own_pool(pg_database: Database) -> None:
@@ -95,7 +95,7 @@ async def test_an_engine_of_the_application_keeps_its_own_pool(pg_database: Data
         with pytest.raises(InvalidArgument, match="does not go with an engine"):
             await Ledger.open(engine=engine, **one)
     async with Ledger.open(engine=engine) as ledger:
-        await append_at_once(ledger, 8)
+        await read_at_once(ledger, 8)
         assert busy(ledger) == 0
         pool: Any = engine.pool
         assert (pool.checkedin(), pool.checkedout(), pool.overflow()) == (1, 0, 0)
