@@ -8,6 +8,7 @@ without turns each would write on a tip that another has just moved, and would h
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ GROUP = 64
 """Maximum number of appends that share a statement."""
 CHARACTERS = 1_000_000
 """Maximum number of characters in all texts of a group. A larger append runs alone."""
-IN_FLIGHT = 4
+IN_FLIGHT = 3
 """Maximum number of statements in flight, while appends wait that may share one. With more, fewer would share each."""
 PATIENCE = 0.05
 """Seconds after which a statement no longer counts as in flight: it may wait for a lock of somebody else's."""
@@ -118,8 +119,8 @@ class AppendQueue:
         late = time.monotonic() - PATIENCE
         for flight in [flight for flight, began in self._in_flight.items() if began <= late]:
             del self._in_flight[flight]
-        while self._ready and len(self._in_flight) < self._most_in_flight:
-            group = self._take_group()
+        while self._ready and (free := self._most_in_flight - len(self._in_flight)) > 0:
+            group = self._take_group(free)
             if not group:
                 continue
             flight = _Flight(self, list(dict.fromkeys(waiter.thread for waiter in group)))
@@ -154,15 +155,19 @@ class AppendQueue:
                 self._queues[waiter.thread].appendleft(waiter)
         flight.end()
 
-    def _take_group(self) -> list[_Waiter]:
+    def _take_group(self, free: int) -> list[_Waiter]:
         """The first waiter of the next tenant, and those of the tenant that may share its statement, taken out of their
         queues. A thread that has none any more, because they were cancelled, loses its queue.
+
+        The ready threads are spread over the `free` flights: if one group took them all, the process would wait while
+        the server works, and the server while the process does.
         """
+        share = math.ceil(sum(map(len, self._ready.values())) / free)
         tenant = next(iter(self._ready))
         threads = self._ready.pop(tenant)
         group: list[_Waiter] = []
         characters = 0
-        for thread in list(threads):
+        for thread in list(threads)[:share]:
             queue = self._queues[thread]
             size = len(group)
             while queue and (queue[0].turn.cancelled() or self._may_join(queue[0], group, characters)):
