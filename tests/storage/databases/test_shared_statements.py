@@ -156,17 +156,40 @@ async def test_a_transaction_that_inserts_a_run_delays_only_the_append_of_that_r
 
 
 async def test_appends_that_wait_for_locks_let_others_pass(ledger: Ledger, pg_database: Database) -> None:
-    """More of them than there may be statements in flight."""
+    """More of them than there may be statements in flight. Each begins after the one before it, so none shares."""
     blocked = THREADS[: append_queue.IN_FLIGHT + 2]
     async with pg_database.open() as other, other.begin() as transaction:
         for thread_id in blocked:
             await transaction.messages.append(thread_id, [assistant("held")])
-        waiting = [asyncio.create_task(ledger.messages.append(one, [assistant("waits")])) for one in blocked]
+        waiting = []
+        for thread_id in blocked:
+            waiting.append(asyncio.create_task(ledger.messages.append(thread_id, [assistant("waits")])))
+            await asyncio.sleep(0.01)
         for number in range(5):
             done = await asyncio.wait_for(ledger.messages.append("t7", [assistant("goes on")]), 20)
             assert done.version == 4 + number
         assert not any(one.done() for one in waiting)
     assert [(await one).version for one in waiting] == [5] * len(blocked)
+
+
+@pytest.mark.parametrize("distributed", [False, True])
+async def test_appends_that_cannot_share_a_statement_wait_for_nobody(
+    pg_database: Database, monkeypatch: pytest.MonkeyPatch, distributed: bool
+) -> None:
+    """Threads that the process does not know yet, and all threads of a distributed database."""
+    monkeypatch.setattr(append_queue, "PATIENCE", 3_600)
+    async with pg_database.open() as other, pg_database.open(distributed=distributed) as ledger:
+        for thread_id in THREADS:
+            await other.threads.create(thread_id)
+        async with other.begin() as transaction:
+            for thread_id in THREADS[:-1]:
+                await transaction.messages.append(thread_id, [assistant("held")])
+            waiting = [asyncio.create_task(ledger.messages.append(one, [assistant("waits")])) for one in THREADS[:-1]]
+            await asyncio.sleep(0)
+            done = await asyncio.wait_for(ledger.messages.append(THREADS[-1], [assistant("goes on")]), 20)
+            assert done.version == 1
+            assert not any(one.done() for one in waiting)
+        assert [(await one).version for one in waiting] == [2] * len(waiting)
 
 
 async def test_only_the_refused_append_of_several_threads_gets_the_error(ledger: Ledger) -> None:

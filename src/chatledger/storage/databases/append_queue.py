@@ -2,7 +2,8 @@
 
 While no statement is in flight, an append runs immediately and alone. Appends that arrive meanwhile share a statement:
 one statement for sixteen turns costs the server a quarter of sixteen statements. Appends to one thread take turns:
-without turns each would write on a tip that another has just moved, and would have to try again.
+without turns each would write on a tip that another has just moved, and would have to try again. An append that cannot
+share a statement waits for its thread only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ GROUP = 64
 CHARACTERS = 1_000_000
 """Maximum number of characters in all texts of a group. A larger append runs alone."""
 IN_FLIGHT = 3
-"""Maximum number of statements in flight, while appends wait that may share one. With more, fewer would share each."""
+"""Maximum number of statements that count as in flight, while appends wait that may share one. With more, fewer would
+share each.
+"""
 PATIENCE = 0.05
 """Seconds after which a statement no longer counts as in flight: it may wait for a lock of somebody else's."""
 
@@ -45,16 +48,16 @@ class Together(Protocol):
 
 
 class AppendQueue:
-    def __init__(self, appends: Together, *, in_flight: int = IN_FLIGHT) -> None:
-        """`in_flight`: the maximum number of statements in flight, while appends wait."""
+    def __init__(self, appends: Together) -> None:
         self._appends = appends
-        self._most_in_flight = in_flight
         self._queues: dict[Thread, deque[_Waiter]] = {}
         """By thread: the appends that wait. A thread with an append in flight or waiting has a queue."""
         self._ready: dict[str, dict[Thread, None]] = {}
-        """By tenant: the threads with a queue and no append in flight. The tenants take turns."""
+        """By tenant: the threads with no append in flight whose first waiter may share a statement. The tenants take
+        turns.
+        """
         self._in_flight: dict[_Flight, float] = {}
-        """The flights that count, oldest first, with the time at which each began."""
+        """The flights that count as in flight, oldest first, with the time at which each began."""
         self._starting = False
         self._look: asyncio.TimerHandle | None = None
         """A later look for flights that no longer count. There is one only while appends wait."""
@@ -74,6 +77,8 @@ class AppendQueue:
         if queue is None:
             queue = self._queues[thread] = deque()
             if not self._in_flight and not self._ready:
+                return self._begin((thread,))
+            if not self._appends.can_share(request):
                 return _Flight(self, (thread,))
             self._ready.setdefault(request.tenant.key, {})[thread] = None
         waiter = _Waiter(request, thread)
@@ -96,17 +101,31 @@ class AppendQueue:
                 flight.end()  # the append got its turn, and was cancelled before it used it
             raise
 
-    def begin(self, flight: _Flight) -> None:
+    def _begin(self, threads: Sequence[Thread]) -> _Flight:
+        """A flight that counts."""
+        flight = _Flight(self, threads)
         self._in_flight[flight] = time.monotonic()
+        return flight
 
     def end(self, flight: _Flight) -> None:
         self._in_flight.pop(flight, None)
         for thread in flight.threads:
-            if self._queues[thread]:
-                self._ready.setdefault(thread[0], {})[thread] = None
-            else:
-                del self._queues[thread]
+            self._next(thread)
         self._go_on()
+
+    def _next(self, thread: Thread) -> None:
+        """The thread has no append in flight. Its first waiter, if it cannot share a statement, runs; otherwise it is
+        ready. A thread without waiters loses its queue.
+        """
+        queue = self._queues[thread]
+        while queue and queue[0].turn.cancelled():
+            queue.popleft()
+        if not queue:
+            del self._queues[thread]
+        elif self._may_share(queue[0]):
+            self._ready.setdefault(thread[0], {})[thread] = None
+        else:
+            queue.popleft().turn.set_result(_Flight(self, (thread,)))
 
     def _go_on(self) -> None:
         """Start the next flights as soon as the callers that are about to append have entered the queue."""
@@ -119,11 +138,11 @@ class AppendQueue:
         late = time.monotonic() - PATIENCE
         for flight in [flight for flight, began in self._in_flight.items() if began <= late]:
             del self._in_flight[flight]
-        while self._ready and (free := self._most_in_flight - len(self._in_flight)) > 0:
+        while self._ready and (free := IN_FLIGHT - len(self._in_flight)) > 0:
             group = self._take_group(free)
             if not group:
                 continue
-            flight = _Flight(self, list(dict.fromkeys(waiter.thread for waiter in group)))
+            flight = self._begin(list(dict.fromkeys(waiter.thread for waiter in group)))
             if len(group) == 1:
                 group[0].turn.set_result(flight)
                 continue
@@ -243,7 +262,6 @@ class _Flight:
     def __init__(self, queue: AppendQueue, threads: Sequence[Thread]) -> None:
         self._queue = queue
         self.threads = threads
-        queue.begin(self)
 
     def end(self) -> None:
         self._queue.end(self)

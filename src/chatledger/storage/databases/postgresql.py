@@ -18,7 +18,7 @@ from chatledger.models import Appended, History
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.databases.append_queue import IN_FLIGHT, AppendQueue
+from chatledger.storage.databases.append_queue import AppendQueue
 from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
@@ -91,8 +91,7 @@ class PostgresqlDatabase(OpenDatabase):
         )
         self.counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
-        most = pool.size + pool.overflow if distributed else IN_FLIGHT  # there no append waits to share a statement
-        self._queue = AppendQueue(self._append, in_flight=most)
+        self._queue = AppendQueue(self._append)
         self.connect = self._connections.connect_alone
 
     async def append(self, request: AppendRequest) -> Appended:
