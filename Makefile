@@ -22,8 +22,11 @@ BASE ?= HEAD
 URL ?= service.db
 PORT ?= 8000
 
+# Tests start hundreds of processes. Without bytecode on the disk, each would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-data test-adapters test-browser test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
+.PHONY: help setup demo service test test-server test-benchmarks test-data test-adapters test-browser test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
   fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
 
 help:  ## Show the targets
@@ -54,8 +57,14 @@ demo: $(DEMO_READY)  ## Run `chatledger demo` on SQLite, and on PostgreSQL if th
 service: $(READY)  ## Run the example chat service on the database URL (a path or postgresql://…) and port PORT
 	CHATLEDGER_URL=$(URL) $(BIN)/uvicorn examples.service.app:app --port $(PORT) --timeout-graceful-shutdown 5
 
-test: $(READY)  ## Run the whole suite on both databases, on two cores
+test: $(READY)  ## Run the suite on both databases, on two cores, without what test-… targets run
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-server: $(READY)  ## Run the tests of the HTTP server and of the example service
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/server tests/examples
+
+test-benchmarks: $(READY)  ## Run each benchmark once, with few rounds and few rows
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/test_benchmarks.py
 
 test-data: $(READY)  ## Import, read back and export the real transcripts in the folder DATA
 	CHATLEDGER_TEST_DATA=$(DATA) $(BIN)/python -m pytest tests/data

@@ -30,12 +30,12 @@ settings.register_profile(  # for a caller that only asks whether there is a fai
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))
 
 
-# They need the frameworks, or a browser: `make test-adapters` and `make test-browser` name the folder, and so it is
-# collected.
-collect_ignore = ["adapters", "browser"]
+# They have targets of their own, since they need a web framework, other frameworks or a browser, or test no part of the
+# package: what a target names is collected.
+collect_ignore = ["adapters", "browser", "examples", "server", "test_benchmarks.py"]
 
 
-FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hostile/", "tests/test_benchmarks.py")
+FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hostile/")
 """Begin with the longest tests, so that no worker is left with one when the others are done."""
 
 
