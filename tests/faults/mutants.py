@@ -966,6 +966,17 @@ def wait_for_every_flight() -> None:
     _put(append_queue, PATIENCE=3_600)
 
 
+def take_an_unheard_group_for_unsent() -> None:
+    from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+
+    until_known: Any = PostgresqlAppend.until_known
+
+    async def hopeful(self: Any, request: Any, *, sent: bool, since: float) -> Any:
+        return await until_known(self, request, sent=False, since=since)
+
+    PostgresqlAppend.until_known = hopeful  # type: ignore[method-assign]
+
+
 def merge_without_the_lock() -> None:
     from chatledger.storage.repositories import kv
 
@@ -1626,6 +1637,13 @@ MUTANTS = (
         "letting others pass a statement that waits for a lock",
         "TimeoutError",
         wait_for_every_flight,
+    ),
+    Mutant(
+        "shared-unheard",
+        "test_append_queue.py -k not_stored_again",
+        "looking under the lock for an append whose shared statement was not heard",
+        "assert",
+        take_an_unheard_group_for_unsent,
     ),
     Mutant(
         "kv-merge",

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, Ledger, RuleViolation, StorageError, VersionConflict
+from chatledger import Appended, Ledger, OutcomeUnknown, RuleViolation, StorageError, VersionConflict
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases import append_queue, postgresql_append
-from chatledger.storage.databases.append_queue import AppendQueue
+from chatledger.storage.databases.append_queue import AppendQueues
 from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 from chatledger.storage.rows.encryption import Tenant
 from tests.conftest import Database
@@ -103,6 +103,62 @@ async def test_a_group_whose_connection_is_lost_is_stored_once(ledger: Ledger, p
     assert busy(ledger) == 0
 
 
+async def test_an_append_whose_group_was_not_heard_is_not_stored_again(
+    ledger: Ledger, proxy: Proxy, pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though somebody removes it before it looks. What was surely never sent would be stored."""
+    until_known = PostgresqlAppend.until_known
+
+    async def late(self: PostgresqlAppend, request: AppendRequest, *, sent: bool, since: float) -> Appended:
+        if request.messages[0].content == "2":
+            assert sent
+            await other.messages.pop("t")
+        return await until_known(self, request, sent=sent, since=since)
+
+    await append_all(ledger, [says(n) for n in range(3)])
+    monkeypatch.setattr(PostgresqlAppend, "until_known", late)
+    proxy.cut("after", 2)  # the first goes alone
+    async with pg_database.open() as other:
+        done = await append_all(ledger, [says(n) for n in range(3)])
+        assert [type(one) for one in done] == [Appended] * 3
+        assert texts(await other.messages.history("t"))[-3:] == ["2", "0", "1"]
+
+
+async def test_no_append_of_an_unheard_group_is_said_to_be_refused(ledger: Ledger, proxy: Proxy) -> None:
+    set_limits(ledger, timeout=0.3)
+    await append_all(ledger, [says(n) for n in range(4)])
+    proxy.cut("after", 2)  # the first goes alone
+    proxy.down = True
+    done = await append_all(ledger, [says(n) for n in range(4)])
+    assert [type(one) for one in done] == [Appended, *[OutcomeUnknown] * 3]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_an_answered_group_says_that_nothing_else_of_it_is_stored(
+    ledger: Ledger, pg_database: Database, refused: bool
+) -> None:
+    """Whether it skipped the branch or was refused. Else a database that is then lost would leave outcomes unknown."""
+    messages = [assistant("x", message_id="taken")]
+    if refused:
+        await ledger.messages.append("t", messages)
+    else:
+        async with pg_database.open() as other:
+            await other.messages.append("t", [assistant("of another")])
+    request = make_request(Tenant.of("default"), "t", messages, limits=None)
+    appends: PostgresqlAppend = ledger._database._append  # type: ignore[attr-defined]
+    assert request in appends._tips
+    assert await appends.together([request]) == ({}, False)
+    assert (request in appends._tips) is refused  # it is still the tip
+
+
+async def test_an_append_that_needs_a_preflight_is_not_overtaken(ledger: Ledger) -> None:
+    """Though another append of its group could be planned on the cached tip."""
+    begun = {"thread_id": "t", "messages": [assistant("1", message_id="m")]}
+    done = await append_all(ledger, [begun, says(2, after="m"), says(3)])
+    assert [type(one) for one in done] == [Appended] * 3
+    assert texts(await ledger.messages.history("t")) == ["first", "1", "2", "3"]
+
+
 async def test_a_group_on_a_stale_tip_is_stored(ledger: Ledger, pg_database: Database) -> None:
     async with pg_database.open() as other:
         await other.messages.append("t", [assistant("of another")])
@@ -170,7 +226,7 @@ async def test_the_next_waiter_is_cancelled_as_its_turn_comes(told: bool) -> Non
         async def together(self, _requests: Sequence[AppendRequest]) -> tuple[Mapping[int, Appended], bool]:
             raise AssertionError
 
-    queue = AppendQueue(Alone())
+    queue = AppendQueues(Alone())
     requests = [make_request(Tenant.of("default"), "t", [user(str(n))], limits=None) for n in range(3)]
     tasks = [asyncio.create_task(append(request)) for request in requests]
     await asyncio.sleep(0)

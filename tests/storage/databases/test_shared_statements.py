@@ -156,7 +156,7 @@ async def test_a_transaction_that_inserts_a_run_delays_only_the_append_of_that_r
 
 
 async def test_appends_that_wait_for_locks_let_others_pass(ledger: Ledger, pg_database: Database) -> None:
-    """More of them than there may be statements in flight. Each begins after the one before it, so none shares."""
+    """More of them than there may be statements in flight. The first of them share with nobody."""
     blocked = THREADS[: append_queue.IN_FLIGHT + 2]
     async with pg_database.open() as other, other.begin() as transaction:
         for thread_id in blocked:
@@ -190,6 +190,28 @@ async def test_appends_that_cannot_share_a_statement_wait_for_nobody(
             assert done.version == 1
             assert not any(one.done() for one in waiting)
         assert [(await one).version for one in waiting] == [2] * len(waiting)
+
+
+async def test_a_tenant_does_not_wait_for_the_statements_of_another(
+    ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(append_queue, "PATIENCE", 3_600)
+    other = ledger.tenant("another")
+    for thread_id in THREADS[:2]:
+        await other.threads.create(thread_id)
+        await other.messages.append(thread_id, [assistant("hello")])
+    blocked = THREADS[: append_queue.IN_FLIGHT]
+    async with pg_database.open() as holder, holder.begin() as transaction:
+        for thread_id in blocked:
+            await transaction.messages.append(thread_id, [assistant("held")])
+        waiting = []
+        for thread_id in blocked:
+            waiting.append(asyncio.create_task(ledger.messages.append(thread_id, [assistant("waits")])))
+            await asyncio.sleep(0.01)
+        calls = [other.messages.append(thread_id, [assistant("goes on")]) for thread_id in THREADS[:2]]
+        assert [one.version for one in await asyncio.wait_for(asyncio.gather(*calls), 20)] == [2, 2]
+        assert not any(one.done() for one in waiting)
+    await asyncio.gather(*waiting)
 
 
 async def test_only_the_refused_append_of_several_threads_gets_the_error(ledger: Ledger) -> None:
@@ -284,5 +306,4 @@ async def test_acknowledged_appends_are_stored_once_whichever_are_cancelled(pg_d
             count = stored[view, thread_id].count(message_id)
             assert count == 1 if not task.cancelled() else count <= 1
         assert sum(task.cancelled() for task in tasks) > 5
-        queue = ledger._database._queue
-        assert (queue._queues, queue._ready, queue.length) == ({}, {}, 0)
+        assert ledger._database._queues._queues == {}

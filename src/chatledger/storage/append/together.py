@@ -36,8 +36,9 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.schema.text import to_microseconds
 
 LOCK_TIMEOUT = "50ms"
-"""The longest wait for a lock of a statement that several appends share. It skips branches that are locked; a wait is
-left only for a run or an id that another transaction is inserting.
+"""The longest wait for a lock of a row, of a statement that several appends share. It skips branches that are locked.
+A wait is left for a run or an id that another transaction is inserting, and for the row of a thread that another
+transaction is changing.
 """
 
 
@@ -51,6 +52,8 @@ class Planned:
     """By branch, and by the index of the request."""
     tips: dict[BranchKey, tuple[AppendRequest, Seen]] = field(default_factory=dict)
     """By branch: its last request, and what a preflight would see after it."""
+    taken: dict[BranchKey, tuple[AppendRequest, Seen]] = field(default_factory=dict)
+    """By branch: its first request, and the cached tip."""
 
     @property
     def branches(self) -> list[list[Plan]]:
@@ -63,21 +66,34 @@ class Planned:
                 cache.remember(request, seen)
         return {index: appended(plan) for key in written for index, plan in self.plans[key].items()}
 
+    def undo(self, cache: TipCache) -> None:
+        """Nothing was written: put the tips back into the cache."""
+        for request, seen in self.taken.values():
+            cache.remember(request, seen)
+
 
 def plan_together(requests: Sequence[AppendRequest], cache: TipCache) -> Planned:
     """Plan the appends, without the database. An append that needs a preflight, or that writes more than complete
-    messages and their runs, has no plan.
+    messages and their runs, has no plan. Neither have the appends after it to the same branch, so that none overtakes
+    it.
     """
     planned = Planned()
+    stopped: set[BranchKey] = set()
     for index, request in enumerate(requests):
         key = branch_key(request)
+        if key in stopped:
+            continue
         seen = planned.tips[key][1] if key in planned.tips else cache.take(request)
         if seen is None:
+            stopped.add(key)
             continue
+        planned.taken.setdefault(key, (request, seen))
         plan = plan_on_cached_tip(request, seen)
         if isinstance(plan, Plan) and plan.is_plain:
             planned.plans.setdefault(key, {})[index] = plan
             seen = seen_after(plan, seen, Written(plan.touches))
+        else:
+            stopped.add(key)
         planned.tips[key] = request, seen
     return planned
 
@@ -89,7 +105,7 @@ def statement_of(branches: Sequence[Sequence[Plan]]) -> tuple[str, dict[str, Any
     """One statement that writes the plans of each of these branches of one tenant. It returns the numbers of the
     branches that it wrote, counted from 1. It skips a branch that has another stamp by now, and one that is locked.
     """
-    now = branches[0][0].request.now  # no run begins after its first message
+    now = min(plan.request.now for plans in branches for plan in plans)  # no run begins after its first message
     parameters: dict[str, Any] = {
         "tenant": branches[0][0].request.tenant.key,
         "thread": [plans[0].request.thread for plans in branches],

@@ -1,9 +1,9 @@
-"""The queue in which the appends of one process wait before they reach PostgreSQL.
+"""The queues in which the appends of one process wait before they reach PostgreSQL. Each tenant has its own.
 
-While no statement is in flight, an append runs immediately and alone. Appends that arrive meanwhile share a statement:
-one statement for sixteen turns costs the server a quarter of sixteen statements. Appends to one thread take turns:
-without turns each would write on a tip that another has just moved, and would have to try again. An append that cannot
-share a statement waits for its thread only.
+While no statement of the tenant is in flight, an append runs immediately and alone. Appends that arrive meanwhile share
+a statement: one statement for sixteen turns costs the server a quarter of sixteen statements. Appends to one thread
+take turns: without turns each would write on a tip that another has just moved, and would have to try again. An append
+that cannot share a statement waits for its thread only, and does not count as in flight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -24,15 +24,11 @@ GROUP = 64
 CHARACTERS = 1_000_000
 """Maximum number of characters in all texts of a group. A larger append runs alone."""
 IN_FLIGHT = 3
-"""Maximum number of statements that count as in flight, while appends wait that may share one. With more, fewer would
-share each.
+"""Maximum number of a tenant's statements in flight, while appends wait that may share one. With more, fewer appends
+would share each.
 """
 PATIENCE = 0.05
 """Seconds after which a statement no longer counts as in flight: it may wait for a lock of somebody else's."""
-
-
-Thread = tuple[str, str]
-"""Tenant and thread as stored."""
 
 
 class Together(Protocol):
@@ -47,15 +43,35 @@ class Together(Protocol):
         ...
 
 
-class AppendQueue:
+class AppendQueues:
     def __init__(self, appends: Together) -> None:
         self._appends = appends
-        self._queues: dict[Thread, deque[_Waiter]] = {}
-        """By thread: the appends that wait. A thread with an append in flight or waiting has a queue."""
-        self._ready: dict[str, dict[Thread, None]] = {}
-        """By tenant: the threads with no append in flight whose first waiter may share a statement. The tenants take
-        turns.
-        """
+        self._queues: dict[str, AppendQueue] = {}
+        """By tenant, while it has appends that wait or are under way."""
+
+    @property
+    def length(self) -> int:
+        """The number of appends that wait for their turn."""
+        return sum(queue.length for queue in self._queues.values())
+
+    def turn(self, request: AppendRequest) -> Turn:
+        tenant = request.tenant.key
+        queue = self._queues.get(tenant)
+        if queue is None:
+            queue = self._queues[tenant] = AppendQueue(self._appends, partial(self._queues.pop, tenant))
+        return Turn(queue, request)
+
+
+class AppendQueue:
+    """Of one tenant."""
+
+    def __init__(self, appends: Together, when_empty: Callable[[], object]) -> None:
+        self._appends = appends
+        self._when_empty = when_empty
+        self._waiting: dict[str, deque[_Waiter]] = {}
+        """By thread: the appends that wait. A thread with an append under way or waiting has an entry."""
+        self._ready: dict[str, None] = {}
+        """The threads with no append under way whose first waiter could share a statement when it came first."""
         self._in_flight: dict[_Flight, float] = {}
         """The flights that count as in flight, oldest first, with the time at which each began."""
         self._starting = False
@@ -64,25 +80,20 @@ class AppendQueue:
 
     @property
     def length(self) -> int:
-        """The number of appends that wait for their turn."""
-        return sum(map(len, self._queues.values()))
-
-    def turn(self, request: AppendRequest) -> Turn:
-        return Turn(self, request)
+        return sum(map(len, self._waiting.values()))
 
     def enter(self, request: AppendRequest) -> _Flight | _Waiter:
         """A flight if the append may run immediately, which is the usual case; otherwise a waiter in the queue."""
-        thread = (request.tenant.key, request.thread)
-        queue = self._queues.get(thread)
-        if queue is None:
-            queue = self._queues[thread] = deque()
+        waiting = self._waiting.get(request.thread)
+        if waiting is None:
+            waiting = self._waiting[request.thread] = deque()
             if not self._in_flight and not self._ready:
-                return self._begin((thread,))
+                return self._begin((request.thread,))
             if not self._appends.can_share(request):
-                return _Flight(self, (thread,))
-            self._ready.setdefault(request.tenant.key, {})[thread] = None
-        waiter = _Waiter(request, thread)
-        queue.append(waiter)
+                return _Flight(self, (request.thread,))
+            self._ready[request.thread] = None
+        waiter = _Waiter(request)
+        waiting.append(waiter)
         self._go_on()
         return waiter
 
@@ -91,18 +102,18 @@ class AppendQueue:
         try:
             return await waiter.turn
         except asyncio.CancelledError:
-            queue = self._queues.get(waiter.thread)
+            waiting = self._waiting.get(waiter.request.thread)
             if waiter.group is not None:
                 waiter.group.leave()
-            elif queue is not None and waiter in queue:
-                queue.remove(waiter)
+            elif waiting is not None and waiter in waiting:
+                waiting.remove(waiter)
                 self._go_on()
             elif not waiter.turn.cancelled() and isinstance(flight := waiter.turn.result(), _Flight):
                 flight.end()  # the append got its turn, and was cancelled before it used it
             raise
 
-    def _begin(self, threads: Sequence[Thread]) -> _Flight:
-        """A flight that counts."""
+    def _begin(self, threads: Sequence[str]) -> _Flight:
+        """A flight that counts as in flight."""
         flight = _Flight(self, threads)
         self._in_flight[flight] = time.monotonic()
         return flight
@@ -113,19 +124,24 @@ class AppendQueue:
             self._next(thread)
         self._go_on()
 
-    def _next(self, thread: Thread) -> None:
-        """The thread has no append in flight. Its first waiter, if it cannot share a statement, runs; otherwise it is
-        ready. A thread without waiters loses its queue.
+    def _next(self, thread: str) -> None:
+        """The thread has no append under way. Its first waiter runs if it cannot share a statement; otherwise the
+        thread is ready. A thread without waiters loses its entry.
         """
-        queue = self._queues[thread]
-        while queue and queue[0].turn.cancelled():
-            queue.popleft()
-        if not queue:
-            del self._queues[thread]
-        elif self._may_share(queue[0]):
-            self._ready.setdefault(thread[0], {})[thread] = None
+        waiting = self._waiting[thread]
+        while waiting and waiting[0].turn.cancelled():
+            waiting.popleft()
+        if not waiting:
+            self._forget(thread)
+        elif self._may_share(waiting[0]):
+            self._ready[thread] = None
         else:
-            queue.popleft().turn.set_result(_Flight(self, (thread,)))
+            waiting.popleft().turn.set_result(_Flight(self, (thread,)))
+
+    def _forget(self, thread: str) -> None:
+        del self._waiting[thread]
+        if not self._waiting:
+            self._when_empty()
 
     def _go_on(self) -> None:
         """Start the next flights as soon as the callers that are about to append have entered the queue."""
@@ -142,13 +158,16 @@ class AppendQueue:
             group = self._take_group(free)
             if not group:
                 continue
-            flight = self._begin(list(dict.fromkeys(waiter.thread for waiter in group)))
+            flight = self._begin(list(dict.fromkeys(waiter.request.thread for waiter in group)))
             if len(group) == 1:
                 group[0].turn.set_result(flight)
                 continue
             task = asyncio.create_task(self._appends.together([waiter.request for waiter in group]))
             _Group(group, task)
             task.add_done_callback(partial(self._finish_group, group, flight))
+        if self._look is not None and not self._ready:
+            self._look.cancel()
+            self._look = None
         if self._ready and self._look is None:
             oldest = next(iter(self._in_flight.values()))
             self._look = asyncio.get_running_loop().call_later(oldest - late, self._look_again)
@@ -159,7 +178,7 @@ class AppendQueue:
 
     def _finish_group(self, group: Sequence[_Waiter], flight: _Flight, task: asyncio.Task[Any]) -> None:
         """Called however the task ended, even if it was cancelled before it began, so that the queue always goes on.
-        The waiters that are not done return to the front of their queues.
+        The waiters that are not done return to the front.
         """
         done, sent = ({}, True) if task.cancelled() or task.exception() is not None else task.result()
         for index, waiter in reversed(list(enumerate(group))):
@@ -171,37 +190,31 @@ class AppendQueue:
             else:
                 waiter.alone = True
                 waiter.sent = waiter.sent or sent
-                self._queues[waiter.thread].appendleft(waiter)
+                self._waiting[waiter.request.thread].appendleft(waiter)
         flight.end()
 
     def _take_group(self, free: int) -> list[_Waiter]:
-        """The first waiter of the next tenant, and those of the tenant that may share its statement, taken out of their
-        queues. A thread that has none any more, because they were cancelled, loses its queue.
-
-        The ready threads are spread over the `free` flights: if one group took them all, the process would wait while
-        the server works, and the server while the process does.
+        """The first waiter, and those that may share its statement, in order. The ready threads are spread over the
+        `free` flights: if one group took them all, the process would wait while the server works, and the server while
+        the process does.
         """
-        share = math.ceil(sum(map(len, self._ready.values())) / free)
-        tenant = next(iter(self._ready))
-        threads = self._ready.pop(tenant)
         group: list[_Waiter] = []
         characters = 0
-        for thread in list(threads)[:share]:
-            queue = self._queues[thread]
+        for thread in list(self._ready)[: math.ceil(len(self._ready) / free)]:
+            waiting = self._waiting[thread]
             size = len(group)
-            while queue and (queue[0].turn.cancelled() or self._may_join(queue[0], group, characters)):
-                waiter = queue.popleft()
+            while waiting and (waiting[0].turn.cancelled() or self._may_join(waiting[0], group, characters)):
+                waiter = waiting.popleft()
                 if not waiter.turn.cancelled():
                     group.append(waiter)
                     characters += waiter.request.characters
             if len(group) > size:
-                del threads[thread]
-            elif not queue:
-                del threads[thread], self._queues[thread]
+                del self._ready[thread]
+            elif not waiting:
+                del self._ready[thread]
+                self._forget(thread)
             if group and not self._may_grow(group):
                 break
-        if threads:
-            self._ready[tenant] = threads
         return group
 
     def _may_grow(self, group: Sequence[_Waiter]) -> bool:
@@ -212,8 +225,8 @@ class AppendQueue:
             return True
         if not self._may_grow(group) or not self._may_share(waiter):
             return False
-        last = group[-1]
-        if waiter.thread == last.thread and waiter.request.branch != last.request.branch:
+        last = group[-1].request
+        if waiter.request.thread == last.thread and waiter.request.branch != last.branch:
             return False  # they may be two names of one branch, judged on two cached tips
         return characters + waiter.request.characters <= CHARACTERS
 
@@ -255,11 +268,13 @@ class Turn:
 
 
 class _Flight:
-    """An append alone, or a group in one statement, on its way to the database and back."""
+    """An append alone, or a group in one statement, on its way to the database and back. Nothing else of its threads is
+    under way.
+    """
 
     __slots__ = ("_queue", "threads")
 
-    def __init__(self, queue: AppendQueue, threads: Sequence[Thread]) -> None:
+    def __init__(self, queue: AppendQueue, threads: Sequence[str]) -> None:
         self._queue = queue
         self.threads = threads
 
@@ -270,11 +285,10 @@ class _Flight:
 class _Waiter:
     """`alone`: it must not share a statement. `sent`: a statement that was to do it may have reached the database."""
 
-    __slots__ = ("alone", "group", "request", "sent", "thread", "turn")
+    __slots__ = ("alone", "group", "request", "sent", "turn")
 
-    def __init__(self, request: AppendRequest, thread: Thread) -> None:
+    def __init__(self, request: AppendRequest) -> None:
         self.request = request
-        self.thread = thread
         self.turn: asyncio.Future[Appended | _Flight] = asyncio.get_running_loop().create_future()
         self.alone = self.sent = False
         self.group: _Group | None = None

@@ -18,7 +18,7 @@ from chatledger.models import Appended, History
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.databases.append_queue import AppendQueue
+from chatledger.storage.databases.append_queue import AppendQueues
 from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
@@ -91,13 +91,13 @@ class PostgresqlDatabase(OpenDatabase):
         )
         self.counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
-        self._queue = AppendQueue(self._append)
+        self._queues = AppendQueues(self._append)
         self.connect = self._connections.connect_alone
 
     async def append(self, request: AppendRequest) -> Appended:
         """Writers of one thread in this process take turns. Writers that had to wait may share a statement."""
         try:
-            async with self._queue.turn(request) as turn:
+            async with self._queues.turn(request) as turn:
                 if turn.appended is not None:  # the statement of a group did it
                     return turn.appended
                 return await self._append.until_known(request, sent=turn.sent, since=turn.since)
@@ -192,7 +192,7 @@ class PostgresqlDatabase(OpenDatabase):
 
     @property
     def queue_length(self) -> int:
-        return self._queue.length
+        return self._queues.length
 
     async def close(self) -> None:
         await self._connections.close()

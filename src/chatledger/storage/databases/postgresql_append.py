@@ -29,7 +29,7 @@ from chatledger.storage.append.attempt import (
 from chatledger.storage.append.create import creating_statement, new_thread, read_created
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.tip_cache import TipCache
+from chatledger.storage.append.tip_cache import BranchKey, TipCache
 from chatledger.storage.append.together import plan_together, statement_of
 from chatledger.storage.append.write import (
     Moved,
@@ -75,7 +75,8 @@ class PostgresqlAppend:
         """Try until the outcome is known. Raises the errors of the judgement, StorageError, and OutcomeUnknown past the
         time limit.
 
-        `sent`: a part of the append may have reached the database already. `since` is the time at which the append
+        `sent`: the append may have reached the database already, so the first attempt looks for it under the lock.
+        `since` is the time at which the append
         began to wait for its turn. The limit counts from there: otherwise, when the database is away, each append of a
         queue would wait for the whole limit after the one before it.
         """
@@ -85,7 +86,7 @@ class PostgresqlAppend:
         while True:
             failed = None
             try:
-                done = await self._attempt(request, progress, first=number == 0)
+                done = await self._attempt(request, progress, first=number == 0 and not sent)
             except Exception as error:
                 failure = _repeatable(error)
                 if failure is None:
@@ -115,15 +116,23 @@ class PostgresqlAppend:
 
     async def together(self, requests: Sequence[AppendRequest]) -> tuple[Mapping[int, Appended], bool]:
         """Write as many of these appends of one tenant as the cached tips let through, in one statement. Returns their
-        outcomes by index, and whether the others may have been sent. If the statement fails, none is done; each append
-        then tries by itself and gets its own error.
+        outcomes by index, and whether the others may be stored too. If the statement fails, none is known to be done;
+        each append then tries by itself and gets its own error.
         """
         planned, progress = plan_together(requests, self._tips), _Progress()
-        with suppress(Exception):
-            rows = await self._write(requests, statement_of(planned.branches), list, progress) if planned.plans else []
-            keys = list(planned.plans)
-            return planned.finish([keys[number - 1] for (number,) in rows], self._tips), progress.sent
-        return {}, progress.sent
+        keys = list(planned.plans)
+        written: list[BranchKey] = []
+        if keys:
+            try:
+                rows = await self._write(requests, statement_of(planned.branches), list, progress)
+            except Exception as error:
+                refused = isinstance(error, RunConflict) or not (read_failure(error) is None or is_away(error))
+                if refused:
+                    planned.undo(self._tips)
+                note_retry(self._connections.counters, error)
+                return {}, progress.sent and not refused
+            written = [keys[number - 1] for (number,) in rows]
+        return planned.finish(written, self._tips), False
 
     async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | Moved:
         cached = self._tips.take(request) if first else None

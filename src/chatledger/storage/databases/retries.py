@@ -49,5 +49,11 @@ def note_retry(counters: Counters, error: Exception | None) -> None:
         counters.add("lost_connections")
         _log.warning("trying again: the connection failed (%s)", type(error).__name__)
     else:
-        kind = "another writer was faster" if failure is None else failure.kind.value
+        kind = (
+            "another writer was faster"
+            if error is None
+            else type(error).__name__
+            if failure is None
+            else failure.kind.value
+        )
         _log.info("trying again: %s", kind)
