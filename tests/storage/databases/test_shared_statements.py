@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, ChatMessage, IdConflict, Ledger, RunConflict, TextPart
+from chatledger import Appended, ChatMessage, IdConflict, Ledger, RunConflict, TextPart, Transaction
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION
 from chatledger.storage.databases import append_queue
 from tests.conftest import Database
@@ -155,16 +155,22 @@ async def test_a_transaction_that_inserts_a_run_delays_only_the_append_of_that_r
     assert [(await one).version for one in tasks] == [4] * 8
 
 
+async def held_by(transaction: Transaction, ledger: Ledger, threads: Sequence[str]) -> list[asyncio.Task[Appended]]:
+    """Appends to threads whose branches the transaction holds, one after the other."""
+    for thread_id in threads:
+        await transaction.messages.append(thread_id, [assistant("held")])
+    waiting = []
+    for thread_id in threads:
+        waiting.append(asyncio.create_task(ledger.messages.append(thread_id, [assistant("waits")])))
+        await asyncio.sleep(0.01)
+    return waiting
+
+
 async def test_appends_that_wait_for_locks_let_others_pass(ledger: Ledger, pg_database: Database) -> None:
     """More of them than there may be statements in flight. The first of them share with nobody."""
     blocked = THREADS[: append_queue.IN_FLIGHT + 2]
     async with pg_database.open() as other, other.begin() as transaction:
-        for thread_id in blocked:
-            await transaction.messages.append(thread_id, [assistant("held")])
-        waiting = []
-        for thread_id in blocked:
-            waiting.append(asyncio.create_task(ledger.messages.append(thread_id, [assistant("waits")])))
-            await asyncio.sleep(0.01)
+        waiting = await held_by(transaction, ledger, blocked)
         for number in range(5):
             done = await asyncio.wait_for(ledger.messages.append("t7", [assistant("goes on")]), 20)
             assert done.version == 4 + number
@@ -202,12 +208,7 @@ async def test_a_tenant_does_not_wait_for_the_statements_of_another(
         await other.messages.append(thread_id, [assistant("hello")])
     blocked = THREADS[: append_queue.IN_FLIGHT]
     async with pg_database.open() as holder, holder.begin() as transaction:
-        for thread_id in blocked:
-            await transaction.messages.append(thread_id, [assistant("held")])
-        waiting = []
-        for thread_id in blocked:
-            waiting.append(asyncio.create_task(ledger.messages.append(thread_id, [assistant("waits")])))
-            await asyncio.sleep(0.01)
+        waiting = await held_by(transaction, ledger, blocked)
         calls = [other.messages.append(thread_id, [assistant("goes on")]) for thread_id in THREADS[:2]]
         assert [one.version for one in await asyncio.wait_for(asyncio.gather(*calls), 20)] == [2, 2]
         assert not any(one.done() for one in waiting)
