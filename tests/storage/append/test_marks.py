@@ -298,6 +298,14 @@ async def test_an_append_of_nothing_compares_and_writes_nothing(asked: Ledger) -
     assert await asked.branches.mark("t") == mark
 
 
+async def test_an_append_of_nothing_after_a_live_draft_returns_the_mark_of_the_history(asked: Ledger) -> None:
+    async with asked.stream("t"):
+        before = await asked.messages.history("t")
+        nothing = await asked.messages.append("t", [], expected=before.mark)
+        assert (nothing.version, nothing.mark) == (before.version, before.mark)
+        await asked.messages.append("t", [], expected=nothing.mark)
+
+
 async def test_an_append_of_nothing_closes_no_call(asked: Ledger) -> None:
     await asked.messages.append("t", [user("?"), assistant(calls=[call("a")])])
     assert (await asked.messages.append("t", [], on_open_calls="close")).version == 4

@@ -115,7 +115,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
         return replayed if isinstance(replayed, Moved) else Attempted(replayed)
     plan = plan_append(request, seen) if request.after is None else _plan_after(sql, request, seen)
     if isinstance(plan, NothingToWrite):
-        return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
+        return Attempted(_unchanged(request, seen))
     if isinstance(plan, LiveDraft):
         raise _draft_live(sql, request, seen)
     if (interrupted_seq := plan.judgement.interrupted) is not None:
@@ -283,7 +283,11 @@ def appended(plan: Plan) -> Appended:
         ids = {row.message_id for row in plan.own}
         stands = [one for one in stands if one[1].message_id in ids]
     stored = [as_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
-    return _appended(plan.request, plan.branch, stored, plan.judgement.tip.last_seq, plan.new_stamp)
+    version = plan.judgement.tip.last_seq
+    first = stored[0].seq or 0 if stored else version + 1
+    partial = bool(stored) and stored[-1].state == "partial"
+    mark = write_mark(plan.request.thread, plan.branch, version, plan.new_stamp, partial=partial)
+    return Appended(first, version, version, stored, mark=mark)
 
 
 def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
@@ -308,12 +312,11 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     )
 
 
-def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:
-    """The outcome of a call. It covers only the caller's own messages, so that a repeat returns the same."""
-    first = version + 1 if not messages else messages[0].seq or 0
-    partial = bool(messages) and messages[-1].state == "partial"
-    mark = write_mark(request.thread, branch, version, stamp, partial=partial)
-    return Appended(first, version, version, messages, mark=mark)
+def _unchanged(request: AppendRequest, seen: Seen) -> Appended:
+    """The outcome of an append of nothing: the end of the branch, with the mark that a history has there."""
+    version, partial = (0, False) if seen.tip is None else (seen.tip.last_seq, seen.tip.partial_seq is not None)
+    mark = write_mark(request.thread, seen.branch or 0, version, seen.stamp, partial=partial)
+    return Appended(version + 1, version, version, [], mark=mark)
 
 
 def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
