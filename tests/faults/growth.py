@@ -24,6 +24,7 @@ from statistics import linear_regression
 import chatledger
 from chatledger import ChatMessage, Ledger
 from chatledger.storage.append.tip_cache import SIZE
+from chatledger.storage.drivers.urls import POOL
 from tests.conftest import Database
 from tests.conversations import assistant, user
 from tests.faults import mutants
@@ -186,6 +187,8 @@ async def run(database: Database, threads: int, appends: int, cache: int, seed: 
     turns = array("L", bytes(array("L").itemsize * threads))
     async with database.open() as ledger:
         ledger._database._tips._size = cache
+        if database.kind == "postgresql":
+            await _fill_the_pool(ledger)
         writers = [_Writer(ledger, turns, number, appends, seed) for number in range(WRITERS)]
         done = 0
         for sample in range(1, SAMPLES + 1):
@@ -194,6 +197,17 @@ async def run(database: Database, threads: int, appends: int, cache: int, seed: 
             done = until
             print(json.dumps(asdict(await _sample(database, done))), flush=True)
     await check_stored(database, turns, seed)
+
+
+async def _fill_the_pool(ledger: Ledger) -> None:
+    """Open as many connections as the ledger keeps. Otherwise a slow moment later would open another one."""
+    all_begun = asyncio.Barrier(POOL.size)
+
+    async def hold() -> None:
+        async with ledger.begin():
+            await all_begun.wait()
+
+    await asyncio.gather(*(hold() for _ in range(POOL.size)))
 
 
 async def _append(writers: Sequence[_Writer], number: int, done: int, until: int) -> None:
