@@ -36,6 +36,33 @@ def test_a_draft_grows_before_the_readers_eyes(page: Page, ledger: blocking.Ledg
     expect(answer).to_be_in_viewport()
 
 
+def test_who_reads_the_end_stays_there_when_more_comes_before_the_scroll_event(page: Page) -> None:
+    page.goto("/threads/plan")
+    expect(page.locator("#end")).to_be_in_viewport()
+    page.evaluate(
+        """() => {
+            const list = document.getElementById("messages");
+            const grow = () => {
+                const tall = document.createElement("div");
+                tall.style.height = "1000px";
+                const last = document.createElement("p");
+                last.textContent = "Below.";
+                list.append(tall, last);
+            };
+            // The page's own observer comes first and scrolls. Then the list grows again before the scroll event.
+            let sizes = 0;
+            const after = new ResizeObserver(() => {
+                sizes += 1;
+                if (sizes < 3) grow(); else after.disconnect();
+            });
+            after.observe(list);
+        }"""
+    )
+    below = page.get_by_text("Below.", exact=True)
+    expect(below).to_have_count(2)
+    expect(below.last).to_be_in_viewport()
+
+
 def test_who_reads_above_is_not_moved(page: Page, ledger: blocking.Ledger) -> None:
     page.goto("/threads/long")
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight - 3000)")

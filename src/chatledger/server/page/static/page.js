@@ -51,8 +51,13 @@ const fragmentAddress = (query) => {
 };
 
 const isAtEnd = () => innerHeight + scrollY > document.documentElement.scrollHeight - 120;
-const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
 let atEnd = false;  // who reads the end stays there, while messages come and images get their size
+let lastTop = 0;  // where the window stood last
+
+function toEnd() {
+  scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+  lastTop = scrollY;
+}
 
 // Replaces a link to more messages by these messages. What the reader looks at stays where it is.
 async function load(link) {
@@ -213,7 +218,10 @@ function keepState(old, fresh) {
 
 document.getElementById("newer")?.addEventListener("click", (event) => { event.target.hidden = true; toEnd(); });
 addEventListener("scroll", () => {
-  atEnd = isAtEnd();
+  const up = scrollY < lastTop;
+  lastTop = scrollY;
+  if (isAtEnd()) atEnd = true;
+  else if (up) atEnd = false;  // only the reader moves up; the end may have moved since toEnd, before this event came
   const newer = document.getElementById("newer");
   if (newer && !newer.hidden && isAtEnd()) newer.hidden = true;
 }, { passive: true });
