@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import EncryptionError, KeyRing, MissingExtra, read_keys
+from chatledger import EncryptionError, InvalidArgument, KeyRing, MissingExtra, read_keys
 
 KEY = bytes(range(32))
 
@@ -41,11 +41,19 @@ def test_the_only_key_is_the_current_one() -> None:
         ({"": KEY}, None),
         ({"a:b": KEY}, None),
         ({"a" * 65: KEY}, None),
+        ({1: KEY}, None),
+        (KEY, None),
+        ({"a": KEY}, 1),
     ],
-    ids=["none", "no current", "other current", "short", "text", "no id", "colon", "long id"],
+    ids=[
+        *("none", "no current", "other current", "short", "text", "no id", "colon", "long id", "id of another type"),
+        *("no dict", "current of another type"),
+    ],
 )
 def test_an_invalid_ring_is_refused(keys: Any, current: str | None) -> None:
-    with pytest.raises(ValueError, match=r"current must|must be 32 bytes|the id of a key"):
+    with pytest.raises(
+        InvalidArgument, match=r"^current must|^keys\['a'\] must be 32 bytes|^keys (has the id|must be)"
+    ):
         KeyRing(keys, current=current)
 
 

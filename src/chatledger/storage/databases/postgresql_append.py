@@ -76,9 +76,8 @@ class PostgresqlAppend:
         time limit.
 
         `sent`: the append may have reached the database already, so the first attempt looks for it under the lock.
-        `since` is the time at which the append
-        began to wait for its turn. The limit counts from there: otherwise, when the database is away, each append of a
-        queue would wait for the whole limit after the one before it.
+        `since` is the time at which the append began to wait for its turn. The limit counts from there: otherwise, when
+        the database is away, each append of a queue would wait for the whole limit after the one before it.
         """
         progress = _Progress(sent)
         retries: Retries | None = None

@@ -18,14 +18,15 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias, cast
 
-from chatledger.arguments import Kind
-from chatledger.errors import EncryptionError, MissingExtra
+from chatledger.arguments import STR_OR_NONE, Kind, require
+from chatledger.errors import EncryptionError, InvalidArgument, MissingExtra
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
 TAG_BYTES = 16
 VERSION = 1
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_KEYS_BY_ID = Kind("a dict of keys by id", Mapping)
 
 
 class KeyRing:
@@ -34,8 +35,8 @@ class KeyRing:
 
         ring = KeyRing({"2025": old_key, "2026": secrets.token_bytes(32)}, current="2026")
 
-    An id has 1 to 64 letters, digits, '.', '_' and '-'. Raises ValueError for an invalid key or id, and MissingExtra
-    without `chatledger[crypto]`.
+    An id has 1 to 64 letters, digits, '.', '_' and '-'. Raises InvalidArgument for an invalid key or id, and
+    MissingExtra without `chatledger[crypto]`.
     """
 
     __slots__ = ("ciphers", "current", "header")
@@ -48,15 +49,17 @@ class KeyRing:
     """The text that stands before each new ciphertext."""
 
     def __init__(self, keys: Mapping[str, bytes], *, current: str | None = None) -> None:
+        require(_KEYS_BY_ID, keys=keys)
+        require(STR_OR_NONE, current=current)
         if current is None and len(keys) == 1:
             current = next(iter(keys))
         if current is None or current not in keys:
-            raise ValueError(f"current must name one of the {len(keys)} keys")
+            raise InvalidArgument("current", f"must name one of the {len(keys)} keys")
         for name, key in keys.items():
-            if _NAME.fullmatch(name) is None:
-                raise ValueError(f"the id of a key is 1 to 64 letters, digits, '.', '_' and '-', not {name!r}")
+            if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+                raise InvalidArgument("keys", f"has the id {name!r}, not 1 to 64 letters, digits, '.', '_' and '-'")
             if not isinstance(key, bytes) or len(key) != KEY_BYTES:
-                raise ValueError(f"key {name!r} must be {KEY_BYTES} bytes")
+                raise InvalidArgument(f"keys[{name!r}]", f"must be {KEY_BYTES} bytes")
         self.current = current
         self.ciphers = {header_of(name): Cipher(key) for name, key in keys.items()}
         self.header = header_of(current)
