@@ -256,12 +256,12 @@ def mutants_table() -> str:
 
 
 def put(page: str, name: str, text: str) -> str:
-    """The page with the text between its two marks of that name."""
+    """The page with the text between its two marks of that name. A blank line ends a table in Markdown."""
     head, begin, rest = page.partition(f"<!-- {name} -->\n")
     _, end, tail = rest.partition(f"<!-- end of {name} -->")
     assert begin, name
     assert end, name
-    return f"{head}{begin}{text}\n{end}{tail}"
+    return f"{head}{begin}{text.rstrip()}\n\n{end}{tail}"
 
 
 def main() -> int:

@@ -17,4 +17,4 @@ def test_the_page_names_every_mutant() -> None:
 
 def test_figures_are_put_between_their_markers() -> None:
     page = put(PAGE.read_text(), "figures", figures_table({}))
-    assert put(page, "figures", "x").partition("<!-- figures -->")[2].startswith("\nx\n<!-- end of figures -->")
+    assert put(page, "figures", "x").partition("<!-- figures -->")[2].startswith("\nx\n\n<!-- end of figures -->")
