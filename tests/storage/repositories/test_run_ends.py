@@ -297,9 +297,10 @@ async def read(ledger: Ledger, limit: int, **wanted: Any) -> tuple[list[str], in
 
 
 async def made(ledger: Ledger, statuses: Sequence[str], thread_id: str = "t") -> dict[str, list[str]]:
+    """The ids of new runs by status, in their order. Ids of the ledger's own have an order only to the millisecond."""
     ids: dict[str, list[str]] = {}
-    for status in statuses:
-        run = await ledger.runs.start(thread_id)
+    for number, status in enumerate(statuses):
+        run = await ledger.runs.start(thread_id, run_id=f"{thread_id} {number:02}")
         ids.setdefault(status, []).append(run.run_id)
         if status != "running":
             await ledger.runs.finish(run.run_id, status=status)  # type: ignore[arg-type]

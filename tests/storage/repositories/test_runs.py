@@ -196,7 +196,7 @@ async def test_runs_are_listed_page_by_page_in_the_order_of_their_ids(ledger: Le
             page = await ledger.runs.list(limit=size, cursor=page.next_cursor)
             read += page.items
         assert read == sorted(made, key=lambda run: run.run_id)
-    assert (await ledger.runs.list(thread_id="u")).items == [made[1], made[3]]
+    assert (await ledger.runs.list(thread_id="u")).items == sorted([made[1], made[3]], key=lambda run: run.run_id)
     assert (await ledger.runs.list(thread_id="nowhere")).items == []
 
 

@@ -137,7 +137,7 @@ class RunRepository:
         cursor: str | None = None,
     ) -> Page[Run]:
         """A page of the runs of a thread, or of all runs, in the order of their ids. Ids that the ledger makes are in
-        the order of time.
+        the order of time, to the millisecond.
 
         With `status`, only runs of that status. No index contains the status, so a page reads at most 10,000 runs to
         find them. It may therefore have fewer items than `limit`, or none, although more follow: read on while there is
