@@ -42,6 +42,17 @@ def test_demo_names_the_next_commands(sqlite_database: Database) -> None:
     assert out.splitlines()[-1].startswith(f"      chatledger serve --url {sqlite_database.url} ")
 
 
+@pytest.mark.parametrize(("found", "named"), [(True, "chatledger"), (False, ".venv-demo/bin/chatledger")])
+def test_the_next_commands_have_the_path_of_a_program_that_the_shell_does_not_find(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: bool, named: str
+) -> None:
+    if found:
+        (tmp_path / "chatledger").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [".venv-demo/bin/chatledger", "demo"])
+    assert f"next: {named} threads" in chatledger("demo", url=sqlite_database.url).out
+
+
 def test_the_last_command_of_the_demo_serves_what_it_made(sqlite_database: Database) -> None:
     chatledger("demo", url=sqlite_database.url)
     with serving(sqlite_database.url) as server:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,9 +112,17 @@ async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
     out.print("\nthe conversation, as `chatledger show` prints it:\n")
     render(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
     at = f" --url {shlex.quote(_place(url))}"
-    out.print(f"\nnext: chatledger threads{at}    list the conversations")
-    out.print(f"      chatledger check{at}      list the rules that they break")
-    out.print(f"      chatledger serve{at}      look at them in a browser")
+    name = _name()
+    out.print(f"\nnext: {name} threads{at}    list the conversations")
+    out.print(f"      {name} check{at}      list the rules that they break")
+    out.print(f"      {name} serve{at}      look at them in a browser")
+
+
+def _name() -> str:
+    """What to type to call this program again. After `make demo` the shell does not find it without its path."""
+    called = sys.argv[0]
+    needs_path = Path(called).name == "chatledger" and shutil.which("chatledger") is None
+    return shlex.quote(called) if needs_path else "chatledger"
 
 
 def _place(url: str | None) -> str:
