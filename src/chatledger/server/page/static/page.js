@@ -220,10 +220,13 @@ document.getElementById("newer")?.addEventListener("click", (event) => { event.t
 addEventListener("scroll", () => {
   const up = scrollY < lastTop;
   lastTop = scrollY;
-  if (isAtEnd()) atEnd = true;
-  else if (up) atEnd = false;  // only the reader moves up; the end may have moved since toEnd, before this event came
-  const newer = document.getElementById("newer");
-  if (newer && !newer.hidden && isAtEnd()) newer.hidden = true;
+  if (isAtEnd()) {
+    atEnd = true;
+    const newer = document.getElementById("newer");
+    if (newer) newer.hidden = true;
+  } else if (up) {
+    atEnd = false;  // only the reader moves up; the end may have moved since toEnd, before this event came
+  }
 }, { passive: true });
 
 // --- Scores and JSON ------------------------------------------------------------------------------------------------
