@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from chatledger import ChatMessage, Ledger
 from tests.cli.commands import chatledger
+from tests.cli.terminal import at_terminal
 from tests.conftest import Database
 from tests.conversations import assistant, call, turn, user
 from tests.leases import pass_time
@@ -25,7 +27,7 @@ async def read(database: Database, thread: str, **how: Any) -> list[ChatMessage]
 
 async def test_open_calls_are_answered_for_good_and_once(database: Database) -> None:
     await store(database, whole=turn(), wedged=WEDGED)
-    done = chatledger("repair", "--json", url=database.url)
+    done = chatledger("repair", "--yes", "--json", url=database.url)
     assert (done.code, done.json["checked"], done.json["dry_run"]) == (0, 2, False)
     assert done.json["items"] == [
         {
@@ -42,7 +44,7 @@ async def test_open_calls_are_answered_for_good_and_once(database: Database) -> 
         ("a", "synthetic", "interrupted"),
         ("b", "synthetic", "interrupted"),
     ]
-    assert chatledger("repair", "--json", url=database.url).json["items"] == []
+    assert chatledger("repair", "--yes", "--json", url=database.url).json["items"] == []
     assert len(await read(database, "wedged")) == 4
     assert chatledger("check", "wedged", url=database.url).code == 0
 
@@ -62,7 +64,7 @@ async def test_a_dry_run_says_what_would_be_done_and_does_nothing(database: Data
 
 async def test_a_live_partial_message_is_left_alone(sqlite_database: Database) -> None:
     await store(sqlite_database, t=[user("?"), assistant("I am", state="partial")])
-    for options in ([], ["--dry-run"]):
+    for options in (["--yes"], ["--dry-run"]):
         said = chatledger("repair", "t", "--json", *options, url=sqlite_database.url)
         left = "chatledger: branch 0 of thread t skipped: its last message is still being written"
         assert (said.code, said.error, said.json["items"]) == (0, left, [])
@@ -73,7 +75,7 @@ async def test_abandoned_partial_messages_are_cut_short(sqlite_database: Databas
     await store(sqlite_database, t=[user("?"), assistant("I am", state="partial")])
     async with sqlite_database.open() as ledger:
         await pass_time(ledger, 3_600)
-    said = chatledger("repair", "t", url=sqlite_database.url)
+    said = chatledger("repair", "t", "--yes", url=sqlite_database.url)
     assert (said.code, said.error) == (0, "chatledger: 1 thread checked, 1 repair done")
     assert (await read(sqlite_database, "t"))[1].state == "interrupted"
 
@@ -82,7 +84,8 @@ async def test_inactive_branches_are_repaired_as_well(sqlite_database: Database)
     await store(sqlite_database, t=WEDGED)
     async with Ledger.open(sqlite_database.url) as ledger:
         await ledger.branches.fork("t", 1)
-    assert {row["branch"] for row in chatledger("repair", "--json", url=sqlite_database.url).json["items"]} == {0}
+    done = chatledger("repair", "--yes", "--json", url=sqlite_database.url).json["items"]
+    assert {row["branch"] for row in done} == {0}
     assert len(await read(sqlite_database, "t", branch=0)) == 4
     assert len(await read(sqlite_database, "t")) == 1
 
@@ -99,7 +102,7 @@ async def test_check_names_what_a_provider_would_refuse(sqlite_database: Databas
     assert table.out.splitlines()[0].split() == ["THREAD", "SEQ", "REASON", "DETAIL"]
     well = chatledger("check", "whole", "--provider", "openai-chat", url=sqlite_database.url)
     assert (well.code, well.out, well.error) == (0, "", "chatledger: 1 thread checked, all well")
-    assert chatledger("repair", url=sqlite_database.url).code == 0
+    assert chatledger("repair", "--yes", url=sqlite_database.url).code == 0
     assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
 
 
@@ -151,3 +154,28 @@ async def test_history_prints_the_newest_turns_that_fit(sqlite_database: Databas
     assert (said["version"], said["repairs"], said["losses"]) == (7, [], [])
     refused = chatledger("history", "t", "--max-tokens", "2", url=sqlite_database.url)
     assert (refused.code, "max_tokens=2 is too small" in refused.error) == (3, True)
+
+
+async def test_at_a_terminal_repair_asks_before_it_writes(database: Database) -> None:
+    await store(database, whole=turn(), wedged=WEDGED)
+    words = ("repair", "--url", database.url)
+    listed = "2 threads checked, 2 repairs to do\nchatledger: make 2 repairs? [y/N] "
+    for typed, code in (("n\n", 1), ("\n", 1), ("\x04", 1), ("^C", 130)):
+        said = await asyncio.to_thread(at_terminal, *words, prompt="[y/N]", typed=typed)
+        assert (said[0], listed in said[1], len(await read(database, "wedged"))) == (code, True, 2), (typed, said)
+    said = await asyncio.to_thread(at_terminal, *words, prompt="[y/N]", typed="y\n")
+    assert (said[0], "2 threads checked, 2 repairs done" in said[1]) == (0, True), said
+    assert len(await read(database, "wedged")) == 4
+    again = await asyncio.to_thread(at_terminal, *words, prompt="[y/N]", typed="")
+    assert (again[0], "[y/N]" in again[1], "nothing to do" in again[1]) == (0, False, True)
+
+
+async def test_in_a_pipe_repair_writes_only_with_yes(sqlite_database: Database) -> None:
+    await store(sqlite_database, wedged=WEDGED)
+    for words in (["repair"], ["repair", "wedged"], ["repair", "--json"]):
+        refused = chatledger(*words, url=sqlite_database.url, given=b"y\n")
+        assert (refused.code, refused.out, len(await read(sqlite_database, "wedged"))) == (2, "", 2)
+        assert refused.error == (
+            "chatledger: repair writes: add --yes to confirm it, or --dry-run to see what it would write"
+        )
+    assert (await asyncio.to_thread(at_terminal, "repair", "--json", prompt="--yes", typed=""))[0] == 2

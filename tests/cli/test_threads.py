@@ -181,10 +181,10 @@ async def test_a_damaged_message_does_not_hide_the_other_threads(database: Datab
     (finding,) = refused.json["items"]
     assert (refused.code, refused.json["checked"], finding["thread_id"], finding["reason"]) == (1, 3, "v", "damaged")
     assert finding["detail"].startswith(told)
-    repaired = chatledger("repair", url=database.url)
+    repaired = chatledger("repair", "--yes", url=database.url)
     assert (repaired.code, repaired.error) == (0, "chatledger: 3 threads checked, nothing done")
     await query(database, "UPDATE branches SET lineage = '{' WHERE thread_id = 't'")
-    repaired = chatledger("repair", url=database.url)
+    repaired = chatledger("repair", "--yes", url=database.url)
     assert (repaired.code, len(repaired.err.splitlines())) == (1, 2)
     assert "chatledger: branches.lineage of 't', 0: " in repaired.err
 
@@ -331,5 +331,5 @@ async def test_a_removal_needs_the_full_id(sqlite_database: Database) -> None:
     await store(sqlite_database.url, CONVERSATION)
     async with Ledger.open(sqlite_database.url) as ledger:
         await ledger.threads.create("thread")
-    for words in (["erase", "--thread", "th", "--yes"], ["redact", "th", "1", "--yes"], ["repair", "th"]):
+    for words in (["erase", "--thread", "th", "--yes"], ["redact", "th", "1", "--yes"], ["repair", "th", "--yes"]):
         assert chatledger(*words, url=sqlite_database.url).code == 3

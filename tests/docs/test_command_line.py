@@ -38,7 +38,7 @@ def _first_cells() -> list[str]:
         "show weather",
         "history weather",
         "check",
-        "repair",
+        "repair --yes",
         "partials",
         "backup",
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import shutil
 import sys
@@ -12,7 +13,7 @@ import typer
 
 from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.import_files import describe, import_paths
-from chatledger.cli.options import Debug, Json, Tenant, Url, given_keys, run_async
+from chatledger.cli.options import Debug, Json, Tenant, Url, open_ledger, run_async
 from chatledger.cli.output import console, plural, print_json
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
 
 def demo(
     migrate: Annotated[
-        bool, typer.Option("--migrate", help="First migrate a PostgreSQL database to this release's schema.")
+        bool, typer.Option("--migrate", help="First migrate the database to this release's schema.")
     ] = False,
     url: Url = None,
     tenant: Tenant = "default",
@@ -45,8 +46,6 @@ def demo(
     """
 
     async def command() -> int:
-        from chatledger import Ledger
-
         steps: list[str] = []
 
         def done(step: str) -> None:
@@ -54,7 +53,9 @@ def demo(
             if not as_json:
                 console().print(f"{len(steps)}. {step}")
 
-        async with Ledger.open(url, tenant=tenant, migrate=True if migrate else None, keys=given_keys()) as ledger:
+        if migrate:
+            await asyncio.to_thread(_migrate, url)
+        async with open_ledger(url, tenant, create=True) as ledger:
             thread_id = await _perform(ledger, done, place=_place(url))
             if as_json:
                 print_json({"steps": steps, "thread_id": thread_id, "run_id": RUN})
@@ -63,6 +64,12 @@ def demo(
         return ExitCode.OK
 
     run_async(command, debug=debug)
+
+
+def _migrate(url: str | None) -> None:
+    from chatledger import migrate
+
+    migrate(url)
 
 
 async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -> str:

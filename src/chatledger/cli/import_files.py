@@ -18,7 +18,7 @@ from chatledger.cli.options import (
     Tenant,
     Url,
     file_path,
-    given_keys,
+    open_ledger,
     require_files,
     require_one,
     run_async,
@@ -268,13 +268,11 @@ def open_input(file: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
-    """Open the ledger. A dry run neither creates nor migrates a file; without a file, it imports into memory."""
-    from chatledger import Ledger
-
+    """Open the ledger. A dry run creates no file; without one, it imports into memory."""
     path = file_path(url)
     if dry_run and path is not None and not Path(path).exists():
-        return Ledger.open(":memory:", tenant=tenant, keys=given_keys())
-    return Ledger.open(url, tenant=tenant, migrate=False if dry_run else None, keys=given_keys())
+        return open_ledger(":memory:", tenant)
+    return open_ledger(url, tenant, create=not dry_run)
 
 
 def _code_of(report: ImportReport, files: Sequence[str]) -> ExitCode:

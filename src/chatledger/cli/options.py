@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,8 +15,10 @@ from chatledger.cli.exit_codes import UsageError, finish
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chatledger.ledger import Ledger
+    from chatledger.ledger import Ledger, Opening
     from chatledger.storage.rows.keys import Keys
+
+T = TypeVar("T")
 
 Url = Annotated[
     str | None,
@@ -82,19 +84,43 @@ def with_ledger(
 ) -> None:
     """Run `work` on an existing ledger and exit with the code that it returns. `check` validates the arguments before
     the ledger is opened.
+    """
+
+    def checked() -> int:
+        check()
+        return in_ledger(url, tenant, work, plaintext=plaintext)
+
+    run(checked, debug=debug)
+
+
+def in_ledger(url: str | None, tenant: str, work: Callable[[Ledger], Awaitable[T]], *, plaintext: bool = False) -> T:
+    """Run `work` on an existing ledger, and return what it returns.
 
     A missing database file is an error: a typo in its name must not create a new, empty ledger.
     """
 
-    async def opened() -> int:
-        from chatledger import Ledger
-
-        check()
+    async def opened() -> T:
         require_database(url)
-        async with Ledger.open(url, tenant=tenant, keys=given_keys(), plaintext=plaintext) as ledger:
+        async with open_ledger(url, tenant, plaintext=plaintext) as ledger:
             return await work(ledger)
 
-    run_async(opened, debug=debug)
+    return asyncio.run(opened())
+
+
+def open_ledger(url: str | None, tenant: str, *, plaintext: bool = False, create: bool = False) -> Opening:
+    """Open a ledger. With `create`, a missing SQLite file is created. An older schema stays as it is, and the error
+    names the command that migrates it: no command changes a schema unless its user asks for that.
+    """
+    from chatledger import Ledger
+
+    migrate = None if create and not _is_file(url) else False
+    return Ledger.open(url, tenant=tenant, keys=given_keys(), plaintext=plaintext, migrate=migrate)
+
+
+def _is_file(url: str | None) -> bool:
+    """Whether the URL is that of a SQLite file with anything in it."""
+    path = file_path(url)
+    return path is not None and Path(path).is_file() and Path(path).stat().st_size > 0
 
 
 def require_database(url: str | None) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.options import Debug, Json, Tenant, Url, in_ledger, run
 from chatledger.cli.output import plural, print_list, print_table
 from chatledger.cli.progress import working
+from chatledger.cli.question import agreed, can_ask
 from chatledger.cli.threads import say_damaged, thread_ids
 from chatledger.errors import ChatLedgerError
 
@@ -34,6 +36,9 @@ def repair(
         str | None, typer.Argument(metavar="THREAD", help="The thread's id.", show_default="all threads")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the repairs without making them.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Repair without a question. Required, unless a terminal can be asked.")
+    ] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -47,29 +52,52 @@ def repair(
 
     Stop your agents first: the command cannot tell a call that an agent is still working on from an abandoned one.
 
-    With --dry-run, the exit code is 1 if there is anything to repair. A thread with damaged rows is reported and
-    skipped, and the exit code is 1.
+    On a terminal, the command lists the repairs and asks before it makes them. Elsewhere it needs --yes or --dry-run.
+
+    The exit code is 1 if there is anything that was not repaired: with --dry-run, after the answer no, or in a thread
+    with damaged rows, which is reported and skipped.
     """
 
-    async def work(ledger: Ledger) -> int:
-        from chatledger.storage.rows.messages import is_damage
+    def walk(*, dry_run: bool) -> _Found:
+        found = in_ledger(url, tenant, lambda ledger: _walk(ledger, thread, dry_run=dry_run, quiet=as_json))
+        _report(found, as_json=as_json)
+        return found
 
-        checked = 0
-        done: list[Repaired] = []
-        damaged: list[ChatLedgerError] = []
-        with working("looking" if dry_run else "repairing", quiet=as_json):
-            async for thread_id in thread_ids(ledger, thread):
-                checked += 1
-                try:
-                    done += await _repair(ledger, thread_id, dry_run=dry_run)
-                except ChatLedgerError as error:
-                    if not is_damage(error):
-                        raise
-                    damaged.append(error)
-        _report(checked, done, dry_run=dry_run, as_json=as_json)
-        return ExitCode.FOUND if say_damaged(damaged) or (dry_run and done) else ExitCode.OK
+    def command() -> int:
+        if not (yes or dry_run or (can_ask() and not as_json)):
+            raise UsageError("repair writes: add --yes to confirm it, or --dry-run to see what it would write")
+        found = walk(dry_run=dry_run or not yes)
+        if found.done and not (yes or dry_run) and agreed(f"make {plural(len(found.done), 'repair')}?"):
+            found = walk(dry_run=False)
+        return ExitCode.FOUND if found.damaged or (found.dry_run and found.done) else ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug)
+    run(command, debug=debug)
+
+
+@dataclass(slots=True)
+class _Found:
+    """The repairs of a walk through the threads: made, or with `dry_run` only listed."""
+
+    dry_run: bool
+    checked: int = 0
+    done: list[Repaired] = field(default_factory=list)
+    damaged: list[ChatLedgerError] = field(default_factory=list)
+
+
+async def _walk(ledger: Ledger, thread: str | None, *, dry_run: bool, quiet: bool) -> _Found:
+    from chatledger.storage.rows.messages import is_damage
+
+    found = _Found(dry_run)
+    with working("looking" if dry_run else "repairing", quiet=quiet):
+        async for thread_id in thread_ids(ledger, thread):
+            found.checked += 1
+            try:
+                found.done += await _repair(ledger, thread_id, dry_run=dry_run)
+            except ChatLedgerError as error:
+                if not is_damage(error):
+                    raise
+                found.damaged.append(error)
+    return found
 
 
 async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repaired]:
@@ -103,11 +131,13 @@ def _answered(result: ChatMessage) -> str:
     return f"stored {result.text!r} as the result of call {result.tool_call_id or 'without an id'} ({result.name})"
 
 
-def _report(checked: int, done: list[Repaired], *, dry_run: bool, as_json: bool) -> None:
+def _report(found: _Found, *, as_json: bool) -> None:
     if as_json:
-        print_list(done, checked=checked, dry_run=dry_run)
-        return
-    if done:
-        print_table(("thread", "branch", "seq", "what", "detail"), [tuple(one.values()) for one in done])
-    verb = "to do" if dry_run else "done"
-    say(f"{plural(checked, 'thread')} checked, {plural(len(done), 'repair') if done else 'nothing'} {verb}")
+        print_list(found.done, checked=found.checked, dry_run=found.dry_run)
+    else:
+        if found.done:
+            print_table(("thread", "branch", "seq", "what", "detail"), [tuple(one.values()) for one in found.done])
+        verb = "to do" if found.dry_run else "done"
+        repairs = plural(len(found.done), "repair") if found.done else "nothing"
+        say(f"{plural(found.checked, 'thread')} checked, {repairs} {verb}")
+    say_damaged(found.damaged)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import KEY_FILE, Debug, Json, Tenant, Url, require_database, require_files, run
+from chatledger.cli.options import KEY_FILE, Debug, Json, Tenant, Url, in_ledger, require_files, run
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Tokens = Annotated[
@@ -76,8 +79,6 @@ def serve(
             require_files([tokens])
         if root_path and (not root_path.startswith("/") or root_path.endswith("/") or "//" in root_path):
             raise UsageError(f"--root-path must be a path such as /chat, not {root_path!r}")
-        if not migrate:
-            require_database(url)
         _serve(migrate=migrate)
         return ExitCode.OK
 
@@ -94,6 +95,7 @@ def serve(
             from chatledger import migrate as migrate_schema
 
             migrate_schema(url)
+        in_ledger(url, tenant, _nothing)  # finds a database that cannot be served now, and not in each worker
         ServeOptions(
             url=url,
             tenant=tenant,
@@ -120,6 +122,10 @@ def serve(
         )
 
     run(command, debug=debug)
+
+
+async def _nothing(ledger: Ledger) -> int:
+    return ExitCode.OK
 
 
 def token(

@@ -49,7 +49,7 @@ def app() -> FastAPI:
     keys = None if options.keys is None else read_keys(options.keys)
     authenticate: Authenticate = _administrator(options.tenant) if options.tokens is None else TokenFile(options.tokens)
     made = create_app(
-        Ledger.open(options.url, keys=keys, notify=True),
+        Ledger.open(options.url, keys=keys, notify=True, migrate=False),
         authenticate=authenticate,
         limits=ServerLimits(**options.limits),
         hosts=LOOPBACK if options.tokens is None else options.hosts,

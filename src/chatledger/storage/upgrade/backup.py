@@ -55,7 +55,7 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
     source = _path_of(address, f"pg_dump --format=custom --schema=chatledger --file={shlex.quote(str(target))}")
     if not Path(source).exists():
         raise StorageError(f"there is no file {source}")
-    require_usable(inspect_file(source).status, "chatledger migrate")
+    require_usable(inspect_file(source).status, f"chatledger migrate --url {shlex.quote(source)}")
     if target.exists():
         raise StorageError(f"{target} exists already; a backup does not overwrite")
     require_folder(target)
