@@ -6,6 +6,7 @@ of order, empty or spelled wrongly. A body that a provider took gives none.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -91,10 +92,17 @@ def _chat_calls(calls: list[Body], waiting: list[str], where: str) -> Iterator[s
 
 
 def _function(name: str, arguments: Any, where: str) -> Iterator[str]:
-    """Many servers of the format parse the arguments, and a blank text is no JSON."""
+    """Many servers of the format parse the arguments, and fill them into the model's template as an object."""
     yield from _named(name, arguments, where)
-    if isinstance(arguments, str) and not arguments.strip():
-        yield f"{where}: blank arguments {arguments!r}"
+    if isinstance(arguments, str) and not _is_object(arguments):
+        yield f"{where}: arguments that are no object {arguments!r}"
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _named(name: str, arguments: Any, where: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -86,6 +87,37 @@ def test_a_call_without_arguments_has_an_empty_object(source: str | None, argume
     payload, repairs = seen(messages)
     assert payload[1]["tool_calls"][0]["function"]["arguments"] == "{}"
     assert repairs == [Repair("arguments", 2, "no arguments: written as {}")]
+
+
+@pytest.mark.parametrize("source", [None, "openai-chat", "openai-responses"])
+@pytest.mark.parametrize("arguments", ['{"city": "Tok', "[1]", "null"])
+def test_arguments_that_are_no_object_are_written_as_anthropic_gets_them(source: str | None, arguments: str) -> None:
+    messages = [user("?"), assistant(calls=[call("a", arguments=arguments)], format=source), result("a")]
+    payload, repairs = seen(messages)
+    anthropic, _ = model_view(get_codec("anthropic"), messages)
+    assert json.loads(payload[1]["tool_calls"][0]["function"]["arguments"]) == {"_raw": arguments}
+    assert anthropic.payload["messages"][1]["content"][0]["input"] == {"_raw": arguments}
+    assert repairs == [Repair("arguments", 2, "arguments that are no JSON object: written as an object")]
+
+
+def test_the_arguments_of_a_legacy_call_that_were_cut_off_are_an_object() -> None:
+    payload, repairs = read(
+        [
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"a'}},
+            {"role": "function", "name": "f", "content": "1"},
+        ]
+    )
+    assert json.loads(payload[0]["function_call"]["arguments"]) == {"_raw": '{"a'}
+    assert codes(repairs) == [("arguments", 1)]
+
+
+def test_the_text_of_a_custom_tool_that_becomes_a_function_is_an_object() -> None:
+    custom = {"type": "custom", "custom": {"name": "f", "input": "SELECT 1"}}
+    payload, repairs = read(
+        [{"role": "assistant", "content": None, "tool_calls": [custom]}, {"role": "tool", "content": "1"}]
+    )
+    assert json.loads(payload[0]["tool_calls"][0]["function"]["arguments"]) == {"_raw": "SELECT 1"}
+    assert codes(repairs) == [("arguments", 1), ("call-id", 1)]
 
 
 def test_the_free_text_of_a_custom_tool_may_be_empty() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -97,6 +98,21 @@ def test_a_call_without_arguments_has_an_empty_object(source: str | None) -> Non
     assert repairs == [("arguments", 2)]
 
 
+@pytest.mark.parametrize("source", [None, "openai-responses", "anthropic"])
+@pytest.mark.parametrize("arguments", ['{"city": "Tok', "[1]", "null"])
+def test_arguments_that_are_no_object_are_written_as_anthropic_gets_them(source: str | None, arguments: str) -> None:
+    messages = [user("?"), assistant(calls=[call("a", arguments=arguments)], format=source), result("a")]
+    payload, repairs = seen(messages)
+    assert json.loads(payload[1]["arguments"]) == {"_raw": arguments}
+    assert repairs == [("arguments", 2)]
+
+
+def test_an_item_whose_arguments_were_cut_off_keeps_its_id_and_its_reasoning() -> None:
+    payload, repairs = read(ASKED, THOUGHT, {**CALLED, "arguments": '{"a'}, ANSWERED)
+    assert payload == [ASKED, THOUGHT, {**CALLED, "arguments": '{"_raw":"{\\"a"}'}, ANSWERED]
+    assert repairs == [("arguments", 2)]
+
+
 def test_an_item_without_arguments_keeps_its_id_and_its_reasoning() -> None:
     payload, repairs = read(ASKED, THOUGHT, {**CALLED, "arguments": ""}, ANSWERED)
     assert payload == [ASKED, THOUGHT, CALLED, ANSWERED]
@@ -118,6 +134,9 @@ def test_a_rewritten_custom_call_has_an_object() -> None:
     output = {"type": "custom_tool_call_output", "call_id": "a", "output": "1"}
     payload, repairs = read(ASKED, twice, output, twice, output)
     assert payload[3] == {"type": "function_call", "call_id": "a_2", "name": "f", "arguments": "{}"}
+    said = {**twice, "input": "SELECT 1"}
+    payload, _ = read(ASKED, said, output, said, output)
+    assert json.loads(payload[3]["arguments"]) == {"_raw": "SELECT 1"}
     assert ("reused-id", 4) in repairs
 
 

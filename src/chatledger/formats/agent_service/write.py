@@ -12,21 +12,18 @@ Storing may add the run of a message: it comes back even if the source had none.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from chatledger.formats.wire.arguments import fit_arguments
 from chatledger.formats.wire.residual import restore
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import ToolCall
-from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem
+from chatledger.models.json import JsonObject, JsonValue
 
 NAME = "agent-service"
 
 ROLE_OF_TYPE = {"human": "user", "ai": "assistant", "tool": "tool", "custom": "custom"}
 TYPE_OF_ROLE = {role: type_ for type_, role in ROLE_OF_TYPE.items()}
-
-RAW = "_raw"
-"""The key of an args object that holds the text of arguments that are not a JSON object."""
 
 ROLE = "role"
 """The key of custom_data that holds a role for which this format has no type: system, developer, unknown ones."""
@@ -40,9 +37,6 @@ AROUND = "around"
 
 TOOL_CALLS = "tool_calls"
 _RUN_ID = "run_id"
-
-_DEPTH = MAX_DEPTH - 8
-"""The maximum depth of an object that is a few levels down in a message."""
 
 
 class Dump(dict[str, JsonValue]):
@@ -85,22 +79,8 @@ def _call(call: ToolCall) -> JsonObject:
     return {"name": call.name, "args": _args(call.arguments), "id": call.id, "type": "tool_call"}
 
 
-def _args(arguments: str | dict[str, JsonValue] | None) -> JsonObject:
-    if not isinstance(arguments, str):
-        return arguments or {}
-    parsed = _parse_object(arguments)
-    return {RAW: arguments} if parsed is None else parsed
-
-
-def _parse_object(text: str) -> JsonObject | None:
-    """The JSON object of a text; None for any other text, and for an object that is nested too deep."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict) or json_problem(value, max_depth=_DEPTH) is not None:
-        return None
-    return value
+def _args(arguments: str | JsonObject | None) -> JsonObject:
+    return arguments if isinstance(arguments, dict) else fit_arguments(arguments)
 
 
 def with_calls(encoded: JsonObject, residuals: Any) -> JsonObject:

@@ -11,14 +11,11 @@ import binascii
 from collections.abc import Iterator
 
 from chatledger.formats.anthropic.names import NAME
+from chatledger.formats.wire.arguments import fit_arguments
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.signatures import ANTHROPIC, signer_of
 from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
-from chatledger.models.json import JsonValue, dumps, json_problem, loads
 
-RAW = "_raw"
-"""The only key of an input that was not an object."""
-_INPUT_DEPTH = 480  # less than the 500 levels of a payload: the input is a few levels down
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _IMAGES = {f"image/{kind}": f"image/{kind}" for kind in ("jpeg", "png", "gif", "webp")} | {"image/jpg": "image/jpeg"}
 _PDF = "application/pdf"
@@ -75,27 +72,6 @@ def _may_be_signed_here(part: ThinkPart, source_format: str | None) -> bool:
 
 def _fit_call(call: ToolCall) -> ToolCall:
     return call.model_copy(update={"arguments": fit_arguments(call.arguments), "extras": None})
-
-
-def fit_arguments(arguments: str | dict[str, JsonValue] | None) -> dict[str, JsonValue]:
-    """The arguments as an object, the only type that the API accepts. Any other value becomes text under one key."""
-    value = as_input(arguments)
-    if value is not None:
-        return value
-    return {RAW: arguments if isinstance(arguments, str) else dumps(arguments)}
-
-
-def as_input(arguments: str | dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-    """The arguments as an object, parsed if they are JSON text; None if they are no object. Blank text means `{}`."""
-    value = _parsed(arguments) if isinstance(arguments, str) else arguments or {}
-    return value if isinstance(value, dict) and json_problem(value, max_depth=_INPUT_DEPTH) is None else None
-
-
-def _parsed(text: str) -> JsonValue:
-    try:
-        return loads(text) if text.strip() else {}
-    except (ValueError, RecursionError):
-        return None
 
 
 def _fit_part(part: Part, role: str, source_format: str | None) -> Part | None:

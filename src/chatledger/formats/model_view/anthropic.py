@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from chatledger.formats.anthropic.foreign import as_input, fit, fit_arguments
+from chatledger.formats.anthropic.foreign import fit
 from chatledger.formats.anthropic.names import MESSAGES, NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
 from chatledger.formats.anthropic.parts import PARTS
 from chatledger.formats.anthropic.write import CALLS_AT, content_blocks
@@ -17,6 +17,7 @@ from chatledger.formats.model_view.anthropic_turns import in_turns
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.wire import signatures
+from chatledger.formats.wire.arguments import as_object, fit_arguments
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import copy_with
@@ -128,7 +129,7 @@ def _with_inputs(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 def _is_odd_input(call: ToolCall, message: ChatMessage) -> bool:
     """Whether the input cannot be sent. For other formats the codec writes JSON text as its object."""
-    return isinstance(call.arguments, str) if message.format == NAME else as_input(call.arguments) is None
+    return isinstance(call.arguments, str) if message.format == NAME else as_object(call.arguments) is None
 
 
 def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:

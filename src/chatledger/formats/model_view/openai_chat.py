@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.arguments import is_blank, with_text
+from chatledger.formats.model_view.arguments import with_objects, with_text
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.openai_chat.calls import CUSTOM
@@ -81,18 +81,13 @@ def _with_calls(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 
 def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Replaces blank arguments of functions. The input of a custom tool may be any text, but a call is written as a
-    call of a custom tool only if it came in this format with an id.
+    """Repairs the arguments of functions. A call is written as a call of a custom tool only if it came in this format
+    with an id.
     """
     calls = message.tool_calls or []
     is_kept = message.format == NAME and all(call.id is not None for call in calls)
     kinds = _written_calls(message) if is_kept else [_FUNCTION] * len(calls)
-    blank = [kind == _FUNCTION and is_blank(call) for call, kind in zip(calls, kinds, strict=True)]
-    if not any(blank):
-        return message
-    log.add(repairs.ARGUMENTS, message, "no arguments: written as {}")
-    given = [with_text(call) if is_odd else call for call, is_odd in zip(calls, blank, strict=True)]
-    return copy_with(message, {"tool_calls": given})
+    return with_objects(message, [kind == _FUNCTION for kind in kinds], log)
 
 
 def _written_calls(message: ChatMessage) -> list[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.arguments import is_blank, with_text
+from chatledger.formats.model_view.arguments import with_objects, with_text
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.openai_responses.foreign import fit
@@ -68,21 +68,12 @@ def _without_thinking(content: str | list[Part] | None) -> str | list[Part] | No
 
 
 def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    calls = message.tool_calls or []
     items = [item for item in _items(message) if item.get("type") in ARGUMENTS]
     if not all(isinstance(item.get(ARGUMENTS[item["type"]]), str) for item in items):
         log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON text")
         return _anew(message)
-    are_functions = any(call.id is None for call in calls)  # such a message is written with new ids
-    blank = [
-        is_blank(call) and (are_functions or item["type"] == FUNCTION_CALL)
-        for call, item in zip(calls, items, strict=True)
-    ]
-    if not any(blank):
-        return message
-    log.add(repairs.ARGUMENTS, message, "no arguments: written as {}")
-    given = [with_text(call) if is_odd else call for call, is_odd in zip(calls, blank, strict=True)]
-    return copy_with(message, {"tool_calls": given})
+    are_functions = any(call.id is None for call in message.tool_calls or ())  # such a message is written with new ids
+    return with_objects(message, [are_functions or item["type"] == FUNCTION_CALL for item in items], log)
 
 
 def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:

@@ -1,0 +1,30 @@
+"""The arguments of a call as an object, for formats and servers that accept nothing else."""
+
+from __future__ import annotations
+
+from chatledger.models.json import JsonObject, JsonValue, dumps, json_problem, loads
+
+RAW = "_raw"
+"""The only key of an object that was made of other arguments; it holds their text."""
+_DEPTH = 480  # less than the 500 levels of a payload: the object is a few levels down
+
+
+def fit_arguments(arguments: str | JsonObject | None) -> JsonObject:
+    """The arguments as an object. Any other value, such as a text that was cut off, becomes text under one key."""
+    value = as_object(arguments)
+    if value is not None:
+        return value
+    return {RAW: arguments if isinstance(arguments, str) else dumps(arguments)}
+
+
+def as_object(arguments: str | JsonObject | None) -> JsonObject | None:
+    """The arguments as an object, parsed if they are JSON text; None if they are no object. Blank text means `{}`."""
+    value = _parsed(arguments) if isinstance(arguments, str) else arguments or {}
+    return value if isinstance(value, dict) and json_problem(value, max_depth=_DEPTH) is None else None
+
+
+def _parsed(text: str) -> JsonValue:
+    try:
+        return loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return None
