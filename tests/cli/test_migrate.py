@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+from chatledger import Ledger
 from chatledger.storage.upgrade.versions import HEAD
 from tests.cli.commands import chatledger
 
@@ -32,10 +34,30 @@ def test_migrate_downgrades_only_with_yes(tmp_path: Path) -> None:
     assert chatledger("migrate", "--to", "base", "--yes", "--json", url=path).json["found"] is None
 
 
+def test_a_downgrade_discards_values_only_with_yes_and_tombstones_only_with_their_option(tmp_path: Path) -> None:
+    path = str(tmp_path / "l.db")
+
+    async def fill() -> None:
+        async with Ledger.open(path) as ledger:
+            await ledger.kv.put(("tenant",), "a", 1)
+            await ledger.threads.create("t", user_id="ada")
+            await ledger.erasures.erase_user("ada")
+
+    asyncio.run(fill())
+    refused = chatledger("migrate", "--to", "0002", url=path)
+    assert (refused.code, "erasures: 2 rows; kv: 1 row; nothing was changed" in refused.error) == (3, True)
+    assert "--discard-tombstones" in chatledger("migrate", "--to", "0002", "--yes", url=path).error
+    assert chatledger("schema", url=path).code == 0
+    done = chatledger("migrate", "--to", "0002", "--yes", "--discard-tombstones", "--json", url=path)
+    assert done.json["found"] == "0002"
+
+
 def test_migrate_prints_sql_without_a_database() -> None:
     outcome = chatledger("migrate", "--sql", url="postgresql://nowhere.invalid/x")
     assert (outcome.code, outcome.err) == (0, "")
     assert "CREATE TABLE chatledger.threads (" in outcome.out
+    older = chatledger("migrate", "--sql", "--to", "0004", url="postgresql://nowhere.invalid/x")
+    assert '\n-- SELECT count(*) FROM "chatledger".kv;\n' in older.out
 
 
 def test_an_unknown_revision_is_a_usage_error(tmp_path: Path) -> None:

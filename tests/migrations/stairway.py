@@ -23,7 +23,7 @@ def climb(revision: str, database: Database, fresh: Database) -> None:
     up, rows = read_catalog(database), all_rows(database)
     if below(revision) != "base":
         migrate(fresh.url, to=below(revision))
-    migrate(database.url, to=below(revision))
+    migrate(database.url, to=below(revision), discard=True, discard_tombstones=True)
     assert _without_version(read_catalog(database)) == _without_version(read_catalog(fresh))
     kept = all_rows(database)
     migrate(database.url, to=revision)

@@ -33,7 +33,12 @@ def migrate(
         ),
     ] = "head",
     sql: Annotated[bool, typer.Option("--sql", help="Print the SQL statements instead of running them.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --to base: confirm that all tables are dropped.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Discard what an older revision has no place for; base drops all tables.")
+    ] = False,
+    discard_tombstones: Annotated[
+        bool, typer.Option("--discard-tombstones", help="Also discard the tombstones of erasures.")
+    ] = False,
     rls: Annotated[
         bool | None,
         typer.Option(
@@ -62,7 +67,7 @@ def migrate(
             print(chatledger.offline_sql(url, to=to), end="")
             return ExitCode.OK
         with working("migrating", quiet=as_json):
-            status = chatledger.migrate(url, to=to, rls=rls)
+            status = chatledger.migrate(url, to=to, rls=rls, discard=yes, discard_tombstones=discard_tombstones)
         if as_json:
             print(_as_json(status))
         else:

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from chatledger.arguments import BOOL_OR_NONE, STR, require
+from chatledger.arguments import BOOL, BOOL_OR_NONE, STR, require
 from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
 from chatledger.storage.drivers.errors import Kind, read_failure, translate
 from chatledger.storage.drivers.sqlite import SqliteConnection, create_private
@@ -32,8 +32,10 @@ from chatledger.storage.drivers.urls import ADDRESS, MEMORY, Address, create_pos
 from chatledger.storage.schema import row_security
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS
+from chatledger.storage.upgrade.discard import NOTHING, Allowed, comment, require_nothing_lost
 from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.versions import (
+    HEAD,
     VERSION_TABLE,
     SchemaStatus,
     read_status,
@@ -53,7 +55,15 @@ WAIT_FOR_MIGRATOR = 600
 """Seconds that a SQLite migrator waits for another one. Migrating a large file takes long."""
 
 
-def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls: bool | None = None) -> SchemaStatus:
+def migrate(
+    url: Address = None,
+    *,
+    to: str = "head",
+    schema: str = SCHEMA,
+    rls: bool | None = None,
+    discard: bool = False,
+    discard_tombstones: bool = False,
+) -> SchemaStatus:
     """Migrate a database up or down to revision `to`, and return its status. Blocking: in a running event loop, call it
     with `asyncio.to_thread`.
 
@@ -64,6 +74,10 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
     PostgreSQL schema of the tables. `rls` switches row-level security on or off for all tables, on PostgreSQL from
     version 15; None leaves it. A database that is one revision newer than this release stays as it is.
 
+    On the way down, `discard=True` discards the rows and values that the older schema has no place for, and
+    `discard_tombstones=True` the tombstones of erasures. Without them a migration that would lose some changes nothing,
+    and raises StorageError with the counts. Removed and revised messages are always refused.
+
     A SQLite file is first copied to `<file>.<revision>.bak`; its migration is one transaction. On PostgreSQL each
     revision is a transaction. Raises StorageError, InvalidArgument for an unknown revision, and SchemaMismatch for a
     database that is more than one revision newer.
@@ -71,6 +85,8 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
     require(BOOL_OR_NONE, rls=rls)
+    require(BOOL, discard=discard, discard_tombstones=discard_tombstones)
+    allowed = Allowed(discard, discard_tombstones)
     address = read_url(url)
     _require_revision(to)
     if address.get_backend_name() == "sqlite":
@@ -78,8 +94,8 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
             raise row_security.only_postgresql()
         if sqlite_path(address) == MEMORY:
             raise StorageError("a database in memory is made at the newest revision when it is opened")
-        return upgrade_file(sqlite_path(address), to=to)
-    return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema), rls))
+        return upgrade_file(sqlite_path(address), to=to, allowed=allowed)
+    return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema), rls, allowed))
 
 
 def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
@@ -96,7 +112,8 @@ def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
 
 def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) -> str:
     """The SQL statements that migrate an empty database of this URL's kind to revision `to`, for a person to run. Does
-    not connect to the database. Raises InvalidArgument for an unknown revision.
+    not connect to the database. If `to` is older than this release, they begin with a comment: the queries that count
+    what a newer database would lose on the way down. Raises InvalidArgument for an unknown revision.
     """
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
@@ -104,14 +121,15 @@ def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) 
     _require_revision(to)
     dialect = address.get_backend_name()
     output = io.StringIO()
-    config = _config(require_schema_name(schema) if dialect == "postgresql" else None)
+    name = require_schema_name(schema) if dialect == "postgresql" else None
+    config = _config(name)
     config.output_buffer = output
     config.attributes["dialect"] = dialect
     try:
         command.upgrade(config, to, sql=True)
     except CommandError as error:
         raise _ours(error) from error
-    return output.getvalue()
+    return ("" if to == "head" else comment(HEAD, to, name)) + output.getvalue()
 
 
 def _require_revision(to: str) -> None:
@@ -154,6 +172,17 @@ def _config(schema: str | None, connection: Connection | None = None) -> Config:
 def _keep_row_security(ctx: MigrationContext, **_: Any) -> None:
     if ctx.connection is not None:
         row_security.keep(ctx.connection, ctx.version_table_schema)
+
+
+def _require_safe(connection: Connection, schema: str | None, to: str, allowed: Allowed) -> SchemaStatus:
+    """The status before anything is changed. Raises StorageError if the migration would lose what it may not. Alembic
+    refuses a database that is newer than this release.
+    """
+    status = read_status(connection, schema)
+    known = status.steps is not None and status.steps <= 0
+    if status.found is not None and known and _is_down(status, to):
+        require_nothing_lost(connection, schema, status.found, to, allowed)
+    return status
 
 
 def _run(connection: Connection, schema: str | None, to: str) -> SchemaStatus:
@@ -215,25 +244,25 @@ _OURS = {table.name for table in metadata.tables.values()} | set(VIEWS) | {VERSI
 # --- SQLite -----------------------------------------------------------------------------------------------------------
 
 
-def upgrade_file(path: str, *, to: str = "head") -> SchemaStatus:
+def upgrade_file(path: str, *, to: str = "head", allowed: Allowed = NOTHING) -> SchemaStatus:
     inspect_file(path)
     try:
         connection = SqliteConnection(path)
         try:
-            return _upgrade_locked(connection, path, to)
+            return _upgrade_locked(connection, path, to, allowed)
         finally:
             connection.close()
     except Exception as error:
         raise _ours(error) from error
 
 
-def _upgrade_locked(connection: SqliteConnection, path: str, to: str) -> SchemaStatus:
+def _upgrade_locked(connection: SqliteConnection, path: str, to: str, allowed: Allowed) -> SchemaStatus:
     # Batch mode creates a new table and drops the old one. With foreign keys on, the rows that point at it would fail.
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("PRAGMA legacy_alter_table = ON")  # the views would fail too: they name the table meanwhile
     connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_MIGRATOR * 1000}")
     with connection.transaction("BEGIN IMMEDIATE") as sql:
-        status = read_status(sql.connection, None)
+        status = _require_safe(sql.connection, None, to, allowed)
         if status.found is not None and not _is_done(status, to):
             _copy(path, f"{path}.{status.found}.bak")
         status = _run(sql.connection, None, to)
@@ -260,16 +289,16 @@ def _copy(path: str, target: str) -> None:
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 
-async def _migrate_postgresql(address: Any, to: str, schema: str, rls: bool | None) -> SchemaStatus:
+async def _migrate_postgresql(address: Any, to: str, schema: str, rls: bool | None, allowed: Allowed) -> SchemaStatus:
     engine = create_postgresql_engine(address)
     try:
-        return await upgrade_engine(engine, schema, to=to, rls=rls)
+        return await upgrade_engine(engine, schema, to=to, rls=rls, allowed=allowed)
     finally:
         await engine.dispose()
 
 
 async def upgrade_engine(
-    engine: AsyncEngine, schema: str, *, to: str = "head", rls: bool | None = None
+    engine: AsyncEngine, schema: str, *, to: str = "head", rls: bool | None = None, allowed: Allowed = NOTHING
 ) -> SchemaStatus:
     try:
         async with engine.connect() as lock:
@@ -277,7 +306,7 @@ async def upgrade_engine(
             await lock.execution_options(isolation_level="AUTOCOMMIT")
             await _lock(lock)
             try:
-                await _until_locked(lambda: _run_once(engine, schema, to))
+                await _until_locked(lambda: _run_once(engine, schema, to, allowed))
                 return await _until_locked(lambda: _secure_once(engine, schema, rls))
             finally:
                 await lock.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
@@ -307,10 +336,11 @@ async def _until_locked(step: Callable[[], Awaitable[SchemaStatus]]) -> SchemaSt
     return await step()
 
 
-async def _run_once(engine: AsyncEngine, schema: str, to: str) -> SchemaStatus:
+async def _run_once(engine: AsyncEngine, schema: str, to: str, allowed: Allowed) -> SchemaStatus:
     async with engine.connect() as connection:
         await connection.exec_driver_sql(f"SELECT set_config('{row_security.MIGRATING}', 'on', false)")
         try:
+            await connection.run_sync(_require_safe, schema, to, allowed)
             status = await connection.run_sync(_run, schema, to)
             await connection.commit()
             await connection.exec_driver_sql(f"RESET {row_security.MIGRATING}")
