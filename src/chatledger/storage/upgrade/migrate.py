@@ -34,6 +34,7 @@ from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS
 from chatledger.storage.upgrade.discard import NOTHING, Allowed, comment, require_nothing_lost
 from chatledger.storage.upgrade.files import inspect_file
+from chatledger.storage.upgrade.users_views import require_no_readers
 from chatledger.storage.upgrade.versions import (
     HEAD,
     VERSION_TABLE,
@@ -175,12 +176,15 @@ def _keep_row_security(ctx: MigrationContext, **_: Any) -> None:
 
 
 def _require_safe(connection: Connection, schema: str | None, to: str, allowed: Allowed) -> SchemaStatus:
-    """The status before anything is changed. Raises StorageError if the migration would lose what it may not. Alembic
-    refuses a database that is newer than this release.
+    """The status before anything is changed. Raises StorageError if the migration would lose what it may not, or fail
+    because of a user's view. Alembic refuses a database that is newer than this release.
     """
     status = read_status(connection, schema)
-    known = status.steps is not None and status.steps <= 0
-    if status.found is not None and known and _is_down(status, to):
+    if status.found is None or status.steps is None or status.steps > 0:
+        return status
+    if schema is not None:
+        require_no_readers(connection, schema, status.found, status.expected if to == "head" else to)
+    if _is_down(status, to):
         require_nothing_lost(connection, schema, status.found, to, allowed)
     return status
 
