@@ -129,3 +129,14 @@ def test_messages_of_others_are_not(payload: Any) -> None:
         assert recognise(payload) is not CODEC
     except UnknownFormat:
         return
+
+
+@pytest.mark.parametrize("role", ["tool", "assistant", "user"])
+@pytest.mark.parametrize("call_id", [["call_1"], {"id": "call_1"}, 5])
+def test_a_result_whose_call_id_is_no_text_is_kept_in_its_place(role: str, call_id: Any) -> None:
+    call = {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{}"}
+    result = {"type": "function_result", "call_id": call_id, "result": "4 °C"}
+    payload = [message(call), message(result, role=role)]
+    rows = CODEC.decode(payload, rules="lenient").messages
+    assert [len(row.tool_calls or ()) for row in rows] == [1, 0]
+    assert CODEC.encode(rows).payload == payload

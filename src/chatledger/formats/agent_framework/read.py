@@ -93,6 +93,11 @@ def _is_of(content: JsonValue, kind: str) -> bool:
     return bool(nested(content, TYPE) == kind)
 
 
+def _is_id(value: JsonValue) -> bool:
+    """Whether a call can have this id. Lenient rules keep a list or an object there."""
+    return value is None or isinstance(value, str)
+
+
 # --- Contents ---------------------------------------------------------------------------------------------------------
 
 
@@ -100,7 +105,7 @@ def _read_contents(
     role: str, values: Sequence[JsonValue], path: str, signers: Signers, *, lenient: bool
 ) -> dict[str, JsonValue]:
     """The fields of a row: its content, its calls and their residual."""
-    answered = {nested(value, "call_id") for value in values if _is_of(value, RESULT)}
+    answered = {id_ for value in values if _is_of(value, RESULT) and _is_id(id_ := nested(value, "call_id"))}
     calls: dict[int, ToolCall] = {}
     of_calls: Source = {}
     others: dict[int, JsonValue] = {}
