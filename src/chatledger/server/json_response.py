@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
+from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
 
@@ -19,17 +21,25 @@ class JsonResponse(JSONResponse):
 
 
 def to_json(content: Any) -> str:
+    """Models are written field by field: Pydantic's own writer stops at half the depth that the ledger stores, and
+    replaces half of a surrogate pair in a key.
+    """
     try:
-        return json.dumps(content, allow_nan=False, separators=(",", ":"))
+        return json.dumps(content, allow_nan=False, default=_plain, separators=(",", ":"))
     except ValueError:
-        return json.dumps(_finite(content), allow_nan=False, separators=(",", ":"))
+        return json.dumps(plain(content), separators=(",", ":"))
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return value
+def plain(content: Any) -> Any:
+    """The JSON value of models, in which NaN and the infinities are null."""
+    return json.loads(json.dumps(content, default=_plain), parse_constant=lambda name: None)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return dict(value)
+    if isinstance(value, date):  # a time too
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")

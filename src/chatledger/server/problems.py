@@ -105,7 +105,14 @@ def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] |
 def problem_of_http(error: HTTPException) -> Response:
     """The response for an error that the framework raises, and for a full server."""
     kind = _HTTP.get(error.status_code, "Http")
-    return problem(error.status_code, kind, str(error.detail), headers=error.headers)
+    facts = {"errors": _errors_of(error)} if kind == "InvalidRequest" else {}
+    return problem(error.status_code, kind, str(error.detail), headers=error.headers, **facts)
+
+
+def _errors_of(error: HTTPException) -> list[dict[str, str]]:
+    """What is wrong with the request, as of a request that does not fit its route."""
+    detail = str(error.detail)
+    return getattr(error, "errors", None) or [{"path": "body", "detail": detail, "kind": "invalid"}]
 
 
 _HTTP = {400: "InvalidRequest", 404: "NoRoute", 405: "NoMethod", 413: "BodyTooLarge", 503: "Busy"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from chatledger.errors import InvalidArgument
 from chatledger.server.conversations.bodies import (
@@ -23,10 +23,11 @@ from chatledger.server.conversations.item_pages import find_item, read_page
 from chatledger.server.conversations.items import Item, items_of, to_messages
 from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_response import JsonResponse
+from chatledger.server.json_route import json_router
 from chatledger.server.paths import PathId
 from chatledger.server.state import Mine, Who
 
-router = APIRouter(
+router = json_router(
     prefix="/conversations",
     tags=["OpenAI conversations"],
     responses={"default": {"model": ErrorBody, "description": "An error of OpenAI."}},

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from chatledger.ledger import Ledger
 from chatledger.models import Alternative, Branch, ChatMessage, Feedback, History
 from chatledger.models.parts import MediaPart
+from chatledger.server.json_response import plain
 from chatledger.server.page.html import HEADERS, encodable, html_router, link, page, pretty
 from chatledger.server.page.shown import Beside, Renderer
 from chatledger.server.paths import PathId
@@ -83,7 +84,7 @@ async def show_messages(
 async def show_json(ledger: Mine, thread_id: PathId, message_id: PathId) -> Response:
     """The message as it is stored."""
     message = await ledger.messages.get(thread_id, message_id)
-    text = pretty(message.model_dump(mode="json"))
+    text = pretty(plain(message))
     headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
     return Response(encodable(text), media_type="text/plain; charset=utf-8", headers=headers)
 

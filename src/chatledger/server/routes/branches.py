@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import Field
 
 from chatledger.models import Alternative, Branch, ChatMessage
 from chatledger.server.bodies import Body, Items, all_items
 from chatledger.server.headers import ExpectedMark
+from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId
 from chatledger.server.state import Mine
 
-router = APIRouter(prefix="/threads/{thread_id}", tags=["branches"])
+router = json_router(prefix="/threads/{thread_id}", tags=["branches"])
 
 
 class Fork(Body):

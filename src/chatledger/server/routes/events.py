@@ -64,7 +64,7 @@ async def follow_thread(state: Shared, stream: Annotated[_Stream, Depends(_open)
     try:
         async with aclosing(stream.changes) as changes:
             while (change := await _next(changes, state, end)) is not None:
-                data = to_json(change.model_dump(mode="json"))
+                data = to_json(change)
                 yield ServerSentEvent(raw_data=data, event=change.kind, id=change.cursor)
     except ChatLedgerError as error:  # the status is sent already
         yield ServerSentEvent(raw_data=to_json(body_of(error)), event="problem")

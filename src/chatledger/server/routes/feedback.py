@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary
 from chatledger.models.json import JsonObject
 from chatledger.server.bodies import Body, Items, all_items, items
 from chatledger.server.headers import IdempotencyKey
+from chatledger.server.json_route import json_router
 from chatledger.server.paths import FeedbackId
 from chatledger.server.state import Limit, Mine
 
-router = APIRouter(prefix="/feedback", tags=["feedback"])
+router = json_router(prefix="/feedback", tags=["feedback"])
 
 OfRun = Annotated[str | None, Query(description="Only scores of this run.")]
 OfThread = Annotated[str | None, Query(description="Only scores of this thread.")]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from chatledger.errors import StorageError
+from chatledger.server.json_route import json_router
 from chatledger.server.state import Shared
 
-router = APIRouter()
+router = json_router()
 
 
 @router.head("/healthz", include_in_schema=False)

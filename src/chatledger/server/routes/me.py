@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from chatledger.server.json_route import json_router
 from chatledger.server.state import Who
 
-router = APIRouter(tags=["caller"])
+router = json_router(tags=["caller"])
 
 
 class Me(BaseModel):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Appended, ChatMessage, Revision
 from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored, all_items
 from chatledger.server.headers import ExpectedMark, IdempotencyKey
+from chatledger.server.json_route import json_router
 from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.state import Limit, Mine, Shared
 
-router = APIRouter(prefix="/threads/{thread_id}/messages", tags=["messages"])
+router = json_router(prefix="/threads/{thread_id}/messages", tags=["messages"])
 MOST_TOKENS = 1_000_000
 """Maximum of `max_tokens`, since a window by tokens is not limited by a number of messages."""
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
 from chatledger.models import Run, RunStatus, Usage
 from chatledger.models.json import Json, JsonObject
 from chatledger.server.bodies import Body, Items, items
+from chatledger.server.json_route import json_router
 from chatledger.server.paths import RunId, ThreadId
 from chatledger.server.state import Limit, Mine
 
-router = APIRouter(tags=["runs"])
+router = json_router(tags=["runs"])
 
 
 class NewRun(Body):

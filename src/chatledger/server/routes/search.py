@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from chatledger.models import Hit
 from chatledger.server.bodies import Items, items
+from chatledger.server.json_route import json_router
 from chatledger.server.state import Limit, Mine
 
-router = APIRouter(prefix="/search", tags=["search"])
+router = json_router(prefix="/search", tags=["search"])
 
 Words = Annotated[str, Query(description="The text to find, without regard to case; up to 1,000 characters.")]
 OfUser = Annotated[str | None, Query(description="Only threads of this user.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import Header, Query, Response
 from pydantic import Field
 
 from chatledger.errors import InvalidArgument
@@ -21,10 +21,11 @@ from chatledger.server.bodies import (
     items,
 )
 from chatledger.server.headers import without_quotes
+from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId
 from chatledger.server.state import Limit, Mine
 
-router = APIRouter(prefix="/threads", tags=["threads"])
+router = json_router(prefix="/threads", tags=["threads"])
 
 
 class ThreadCopy(Body):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from chatledger.models import LedgerStats, UsageSummary
 from chatledger.server.bodies import Items, all_items
+from chatledger.server.json_route import json_router
 from chatledger.server.state import Mine
 
-router = APIRouter(tags=["usage"])
+router = json_router(tags=["usage"])
 
 _BY = "`user`, `agent`, `model`, `day`, `thread`, `status` or `metadata.KEY`. Repeat it for finer groups."
 OfUser = Annotated[str | None, Query(description="Only threads of this user.")]

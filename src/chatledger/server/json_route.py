@@ -1,0 +1,55 @@
+"""Routes that read bodies with json_request and write answers with json_response, where FastAPI would use Pydantic."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from chatledger.server.json_request import JsonRequest
+from chatledger.server.json_response import JsonResponse
+
+
+class JsonRoute(APIRoute):
+    """A route that takes and returns every JSON value that the ledger stores, and no other."""
+
+    def __init__(
+        self, path: str, endpoint: Callable[..., Any], *, status_code: int | None = None, **options: Any
+    ) -> None:
+        if inspect.iscoroutinefunction(endpoint):  # a stream of events is a generator
+            endpoint = _answering(endpoint, status_code or 200)
+        super().__init__(path, endpoint, status_code=status_code, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        handle = super().get_route_handler()
+
+        async def handling(request: Request) -> Response:
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return handling
+
+
+def json_router(**options: Any) -> APIRouter:
+    return APIRouter(route_class=JsonRoute, **options)
+
+
+def _answering(endpoint: Callable[..., Awaitable[Any]], status: int) -> Callable[..., Awaitable[Response]]:
+    """The endpoint with its answer as a response, and with what it has set on the response that FastAPI gives it."""
+
+    @wraps(endpoint)
+    async def answer(**given: Any) -> Response:
+        found = await endpoint(**given)
+        if isinstance(found, Response):
+            return found
+        begun = next((one for one in given.values() if isinstance(one, Response)), None)
+        response = JsonResponse(found, (begun and begun.status_code) or status)
+        response.headers.update({} if begun is None else begun.headers)
+        return response
+
+    return answer
