@@ -110,7 +110,7 @@ async def test_a_file_that_breaks_while_the_server_runs_lets_nobody_in(ledger: L
         overwrite(path, "{")
         for _ in range(2):
             refused = await ada.get("/v1/me")
-            assert json_of(refused, 503)["type"] == "urn:chatledger:StorageError"
+            assert json_of(refused, 503)["type"] == "urn:chatledger:TokensUnreadable"
             assert str(path) not in refused.text
         write(path, {"sha256": hashed, "user_id": "ada"})
         json_of(await ada.get("/v1/me"))

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote, urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chatledger.arguments import BOOL, STR, STR_OR_NONE, require
 from chatledger.errors import ChatLedgerError, InvalidArgument
@@ -28,12 +28,6 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine to itself, as a Host header has them."""
 
 _PUBLIC = ("/login", "/healthz", "/static/")
-_PROTECTION = {
-    "Cache-Control": "no-store",  # the cookie of the page reads conversations too
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-}
-"""Headers of each response that does not set them itself."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -91,16 +85,8 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _PROTECTION.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
         refused = await self._refuse(scope, receive)
-        await (self._app if refused is None else refused)(scope, receive, sending)
+        await (self._app if refused is None else refused)(scope, receive, send)
 
     async def _refuse(self, scope: Scope, receive: Receive) -> Response | None:
         headers = Headers(scope=scope)

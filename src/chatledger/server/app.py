@@ -24,6 +24,7 @@ from chatledger.ledger import Ledger, Opening
 from chatledger.server.access import Authenticate, Gate
 from chatledger.server.body_limit import BodyLimit
 from chatledger.server.deadline import Deadline
+from chatledger.server.failures import Failures
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.limits import ServerLimits
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
@@ -105,6 +106,7 @@ def create_app(
                 allow_headers=["*"],
                 expose_headers=["ETag", "Retry-After"],
             ),
+            Middleware(Failures),
             Middleware(Deadline, seconds=state.limits.request_seconds),
             Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None),
             Middleware(BodyLimit, size=state.limits.body),
@@ -114,7 +116,6 @@ def create_app(
             ChatLedgerError: _to_problem,
             RequestValidationError: _to_bad_request,
             HTTPException: _to_http_problem,
-            Exception: _to_server_error,
         },
     )
     app.state.server = state
@@ -140,7 +141,3 @@ async def _to_bad_request(request: Request, error: Exception) -> Response:
 async def _to_http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return problem_of_http(error)
-
-
-async def _to_server_error(request: Request, error: Exception) -> Response:
-    return problem(500, "ServerError", "the server failed; its log says why")

@@ -37,6 +37,10 @@ class Problem(BaseModel):
     detail: str = Field(description="What is wrong with this request.")
 
 
+class TokensUnreadable(errors.StorageError):
+    """The file of tokens is missing, or has another form. It may come back: the server then reads it again."""
+
+
 class Meaning(NamedTuple):
     status: int
     title: str
@@ -58,6 +62,7 @@ MEANINGS: Mapping[type[Exception], Meaning] = {
     errors.TenantOnly: Meaning(403, "Only the tenant's administrator may do this"),
     errors.OutcomeUnknown: Meaning(503, "It may be stored or not; send the same request again"),
     errors.DamagedCell: Meaning(500, "A stored value is damaged"),
+    TokensUnreadable: Meaning(503, "The server cannot read its tokens"),
     errors.StorageError: Meaning(503, "The database failed"),
     errors.KeyUnavailable: Meaning(503, "The server lacks a key for this"),
     errors.SchemaMismatch: Meaning(503, "The database needs a migration"),
@@ -67,11 +72,18 @@ MEANINGS: Mapping[type[Exception], Meaning] = {
 """The first class of an error's ancestry that stands here decides."""
 
 
+_LOGGED: Mapping[type[Exception], str] = {
+    errors.StorageError: "the database failed; the log of the server says how",
+    TokensUnreadable: "the file of tokens cannot be read; the log of the server says why",
+}
+"""What is said of errors whose own words name hosts, roles or folders. Those stay in the log."""
+
+
 def meaning_of(error: Exception) -> Meaning:
     return next(MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS)
 
 
-def problem_of(error: errors.ChatLedgerError) -> Response:
+def problem_of(error: errors.ChatLedgerError) -> ProblemResponse:
     """The response for an error of the library. A live draft and an unknown outcome say when to try again."""
     body = body_of(error)
     headers = {}
@@ -90,9 +102,9 @@ def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
     if isinstance(error, errors.LimitExceeded) and error.given <= error.maximum:
         status = 400  # too little
     detail = str(error)
-    if type(error) is errors.StorageError and error.__cause__ is not None:
-        _log.warning("%s", error)  # the driver's words may name hosts and roles
-        detail = "the database failed; the log of the server says how"
+    if type(error) in _LOGGED and error.__cause__ is not None:
+        _log.warning("%s", error)
+        detail = _LOGGED[type(error)]
     facts = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
     return {**facts, **_details(type(error).__name__, title, status, detail)}
 
@@ -140,15 +152,15 @@ class ProblemResponse(JsonResponse):
 
     def __init__(self, problem: dict[str, Any], headers: Mapping[str, str]) -> None:
         super().__init__(problem, problem["status"], headers, media_type="application/problem+json")
-        self._problem = problem
+        self.problem = problem
         self._given = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not openai_errors.concerns(scope):
             await super().__call__(scope, receive, send)
             return
-        headers = {**self._given, **openai_errors.headers_of(self._problem)}
-        body, status = openai_errors.body_of(self._problem), openai_errors.status_of(self._problem)
+        headers = {**self._given, **openai_errors.headers_of(self.problem)}
+        body, status = openai_errors.body_of(self.problem), openai_errors.status_of(self.problem)
         await JsonResponse(body, status, headers)(scope, receive, send)
 
 

@@ -21,8 +21,9 @@ from typing import Any
 
 from starlette.requests import Request
 
-from chatledger.errors import InvalidArgument, StorageError
+from chatledger.errors import InvalidArgument
 from chatledger.server.access import Caller
+from chatledger.server.problems import TokensUnreadable
 from chatledger.storage.databases.scope import DEFAULT_TENANT
 
 try:
@@ -53,13 +54,15 @@ class TokenFile:
         return self.find(token_of(request))
 
     def find(self, token: str | None) -> Caller | None:
-        """The caller with that token; None if the file does not have it. Raises StorageError if it cannot be read."""
+        """The caller with that token; None if the file does not have it. Raises TokensUnreadable, a
+        StorageError, if it cannot be read.
+        """
         if token is None:
             return None
         try:
             self._refresh()
         except InvalidArgument as error:
-            raise StorageError(str(error), retryable=True) from error
+            raise TokensUnreadable(str(error), retryable=True) from error
         return self._callers.get(_hash(token))
 
     def add(self, caller: Caller) -> str:

@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from chatledger.errors import ChatLedgerError
 from chatledger.models.json import dumps
 from chatledger.server.page.static import VERSION
-from chatledger.server.problems import meaning_of, problem_of
+from chatledger.server.problems import problem_of
 from chatledger.server.state import caller_of, state_of
 
 HEADERS = {
@@ -117,7 +117,7 @@ class HtmlRoute(APIRoute):
             except ChatLedgerError as error:
                 told = problem_of(error)
                 after = {name: told.headers[name] for name in ("Retry-After",) if name in told.headers}
-                return await _error(request, told.status_code, meaning_of(error).title, str(error), after)
+                return await _error(request, told.status_code, told.problem["title"], told.problem["detail"], after)
             except RequestValidationError as error:
                 detail = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
                 return await _error(request, 400, "The address of this page is wrong", detail, {})
