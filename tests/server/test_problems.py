@@ -118,3 +118,21 @@ async def test_an_empty_key_is_refused(client: httpx.AsyncClient) -> None:
     for key in ("", '""'):
         refused = await client.post("/v1/threads/t/messages", json=body, headers={"Idempotency-Key": key})
         assert json_of(refused, 400)["limit"] == "bytes of Idempotency-Key"
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/healthz", "GET, HEAD"),
+        ("/v1/threads", "GET, POST"),
+        ("/v1/threads/a%2Fb", "DELETE, GET, PATCH"),
+        ("/v1/threads/t/messages/m", "DELETE, GET, PUT"),
+        ("/v1/conversations/c", "DELETE, GET, POST"),
+        ("/v1/me", "GET"),
+    ],
+)
+async def test_a_wrong_method_is_told_all_methods_of_the_path(
+    client: httpx.AsyncClient, path: str, methods: str
+) -> None:
+    refused = await client.request("TRACE", path)
+    assert (refused.status_code, refused.headers["Allow"]) == (405, methods)

@@ -29,9 +29,9 @@ from chatledger.server.json_response import JsonResponse
 from chatledger.server.limits import ServerLimits
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.page import add_page_to
-from chatledger.server.paths import EncodedPaths
+from chatledger.server.paths import EncodedPaths, path_within
 from chatledger.server.problems import problem, problem_of, problem_of_http
-from chatledger.server.routes import add_to
+from chatledger.server.routes import add_to, methods_of
 from chatledger.server.state import State
 from chatledger.server.tokens import TokenFile
 
@@ -140,4 +140,7 @@ async def _to_bad_request(request: Request, error: Exception) -> Response:
 
 async def _to_http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    methods = methods_of(path_within(request.scope)) if error.status_code == 405 else []
+    if methods:
+        error.headers = {**(error.headers or {}), "Allow": ", ".join(methods)}
     return problem_of_http(error)

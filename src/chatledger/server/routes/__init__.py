@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import Depends, FastAPI
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
 from chatledger.server.conversations import routes as conversations
@@ -17,3 +18,15 @@ def add_to(app: FastAPI) -> None:
     app.include_router(health.router)
     for module in _V1:
         app.include_router(module.router, prefix="/v1", dependencies=[token])
+
+
+def methods_of(path: str) -> list[str]:
+    """The methods that a path of the API has. A router names those of the first route with that path only."""
+    routes = [("", route) for route in health.router.routes]
+    routes += [("/v1", route) for module in _V1 for route in module.router.routes]
+    return sorted(
+        method
+        for prefix, route in routes
+        if isinstance(route, APIRoute) and path.startswith(prefix) and route.path_regex.match(path.removeprefix(prefix))
+        for method in route.methods or ()
+    )
