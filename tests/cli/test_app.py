@@ -31,6 +31,7 @@ COMMANDS = [
     "check",
     "delete",
     "erase",
+    "erasures",
     "redact",
     "retain",
     "backup",
@@ -105,3 +106,14 @@ def test_the_shell_completes_commands_and_options_without_the_database(words: st
 
 def test_completion_is_offered() -> None:
     assert {"--install-completion", "--show-completion"} <= set(chatledger("--help").out.split())
+
+
+def test_no_suggestion_names_a_command_that_deletes() -> None:
+    """The one who types `tail` wants to look, and a removal is not taken back."""
+    deleting = {"delete", "erase", "redact", "retain"}
+    for word in ["tail", "edit", "users", "remove", *(f"{name}x" for name in deleting)]:
+        outcome = chatledger(word)
+        assert (outcome.code, f"No such command '{word}'" in outcome.err) == (2, True)
+        assert not deleting & {*re.findall(r"'(\w+)'", outcome.err)}, outcome.err
+    assert "Did you mean 'threads'?" in chatledger("thread").err
+    assert "Did you mean 'summary'?" in chatledger("feedback", "summry").err

@@ -44,6 +44,8 @@ READS = [
     "feedback compare stars",
     "partials",
     "repair --dry-run",
+    "delete t --dry-run",
+    "erasures",
     "erase --thread t --dry-run",
     "erase --user ada --dry-run",
     "erase --whole-tenant --dry-run",

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from chatledger import Feedback, Ledger
 from tests.cli.commands import chatledger
+from tests.conftest import Database
+from tests.conversations import turn
 
 
 @pytest.fixture
@@ -77,3 +80,75 @@ def test_retain_takes_an_age(url: str) -> None:
     ]
     assert "12h, 90d or 52w" in chatledger("retain", "--older-than", "soon", "--yes", "--url", url).err
     assert "12h, 90d or 52w" in chatledger("retain", "--older-than", "soon", "--url", url).err
+
+
+def test_a_typing_error_leaves_no_tombstone(url: str) -> None:
+    for whom in (["--user", "nobody"], ["--whole-tenant", "--tenant", "nobody"]):
+        for how in ("--dry-run", "--yes"):
+            refused = chatledger("erase", *whom, how, "--url", url)
+            assert (refused.code, refused.out) == (3, "")
+            assert "'nobody'" in refused.error
+            assert "--even-if-unknown" in refused.error
+        assert tombstones(url, *whom[1:]) == []
+        forced = chatledger("erase", *whom, "--even-if-unknown", "--yes", "--json", "--url", url).json
+        assert tombstones(url, *whom[1:]) == [forced["erasure_id"]]
+        assert chatledger("erase", *whom, "--yes", "--url", url).code == 0  # it is known now
+        assert chatledger("erase", "--whole-tenant", "--yes", "--url", url).code == 0
+
+
+def tombstones(url: str, *words: str) -> list[str]:
+    tenant = words if words[:1] == ("--tenant",) else ()
+    return [one["erasure_id"] for one in chatledger("erasures", *tenant, "--json", "--url", url).json["items"]]
+
+
+async def test_a_user_without_threads_is_known_by_a_score_or_a_value(database: Database) -> None:
+    async with Ledger.open(database.url) as ledger:
+        await ledger.threads.create("t", user_id="ada")
+        await ledger.runs.start("t", run_id="r")
+        await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4, user_id="eve"))
+        await ledger.kv.put(("user", "bob"), "colour", "red")
+    for user in ("eve", "bob"):
+        assert chatledger("erase", "--user", user, "--yes", url=database.url).code == 0
+    assert chatledger("erase", "--user", "dan", "--yes", url=database.url).code == 3
+
+
+def test_even_if_unknown_is_for_users_and_tenants(url: str) -> None:
+    refused = chatledger("erase", "--thread", "x", "--even-if-unknown", "--yes", "--url", url)
+    assert (refused.code, "--even-if-unknown" in refused.error) == (2, True)
+
+
+async def test_erasures_lists_the_tombstones(database: Database) -> None:
+    assert chatledger("erasures", url=database.url).error == "chatledger: no tombstones"
+    async with Ledger.open(database.url) as ledger:
+        for number in range(2):
+            await ledger.threads.create(f"t{number}", user_id="ada")
+        await ledger.erasures.erase_user("ada")
+    table = chatledger("erasures", url=database.url)
+    assert [line.split()[1:4] for line in table.out.splitlines()] == [
+        ["KIND", "ROWS", "SCORES"],
+        ["user", "4", "0"],
+        ["thread", "2", "0"],
+        ["thread", "2", "0"],
+    ]
+    assert "ada" not in table.out
+    first = chatledger("erasures", "--limit", 2, "--json", url=database.url).json
+    rest = chatledger("erasures", "--json", "--cursor", first["next_cursor"], url=database.url).json
+    assert [one["kind"] for one in first["items"] + rest["items"]] == ["user", "thread", "thread"]
+
+
+async def test_a_deletion_is_counted_before_it_is_made(database: Database) -> None:
+    async with Ledger.open(database.url) as ledger:
+        await ledger.threads.create("t")
+        await ledger.runs.start("t", run_id="r")
+        await ledger.messages.append("t", turn(), run_id="r")
+        await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4))
+        await ledger.threads.create("other")
+    said = chatledger("delete", "t", "--dry-run", "--json", url=database.url).json
+    told = chatledger("delete", "t", "--dry-run", "--yes", url=database.url)
+    assert (told.code, told.error) == (0, "chatledger: dry run, nothing is written")
+    assert told.out.splitlines()[0].split() == ["TABLE", "ROWS", "TO", "REMOVE"]
+    done = chatledger("delete", "t", "--yes", "--json", url=database.url).json
+    assert (said.pop("dry_run"), done.pop("dry_run")) == (True, False)
+    assert said == done
+    for how in ("--dry-run", "--yes"):
+        assert chatledger("delete", "t", how, url=database.url).code == 3

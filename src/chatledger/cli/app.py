@@ -16,6 +16,7 @@ from chatledger.cli import (
     branches,
     convert,
     demo,
+    erasures,
     export,
     feedback,
     formats,
@@ -35,9 +36,11 @@ from chatledger.cli import (
 )
 from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
 from chatledger.cli.options import KEY_FILE
+from chatledger.cli.suggestions import CommandGroup
 
 app = typer.Typer(
     name="chatledger",
+    cls=CommandGroup,
     help=(
         "Import, inspect, check, export and erase the conversations of an LLM application, stored in SQLite or "
         "PostgreSQL.\n\nTry it with sample conversations: chatledger demo"
@@ -59,15 +62,16 @@ threads.add_to(app)
 search.add_to(app)
 sql.add_to(app)
 removal.add_to(app)
+erasures.add_to(app)
 backup.add_to(app)
 reencrypt.add_to(app)
 partials.add_to(app)
 history.add_to(app)
 repair.add_to(app)
-app.add_typer(branches.app, name="branches")
-app.add_typer(runs.app, name="runs")
+app.add_typer(branches.app, name="branches", cls=CommandGroup)
+app.add_typer(runs.app, name="runs", cls=CommandGroup)
 usage.add_to(app)
-app.add_typer(feedback.app, name="feedback")
+app.add_typer(feedback.app, name="feedback", cls=CommandGroup)
 serve.add_to(app)
 demo.add_to(app)
 

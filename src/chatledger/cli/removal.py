@@ -1,4 +1,4 @@
-"""`erase`, `redact` and `retain`: permanent removal."""
+"""`delete`, `erase`, `redact` and `retain`: permanent removal."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import ChatMessage, Erasure
 
+REMOVALS = frozenset(["delete", "erase", "redact", "retain"])
+"""The commands of this module. A wrong word is never answered with one of them."""
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -34,6 +36,7 @@ def add_to(app: typer.Typer) -> None:
 
 def delete(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    dry_run: DryRun = False,
     yes: Yes = False,
     url: Url = None,
     tenant: Tenant = "default",
@@ -46,14 +49,14 @@ def delete(
     """
 
     async def work(ledger: Ledger) -> int:
-        deleted = await ledger.threads.delete(thread)
+        deleted = await ledger.threads.delete(thread, dry_run=dry_run)
         if as_json:
-            print_json(deleted.model_dump())
+            print_json(deleted.model_dump() | {"dry_run": dry_run})
         else:
-            _say_rows(deleted.rows, dry_run=False)
+            _say_rows(deleted.rows, dry_run=dry_run)
         return ExitCode.OK
 
-    if not yes:
+    if not (yes or dry_run):
         run(_unconfirmed, debug=debug)
     with_ledger(url, tenant, work, debug=debug)
 
@@ -70,6 +73,12 @@ def erase(
     keep_scores: Annotated[
         bool, typer.Option("--keep-scores", help="Keep feedback scores, without comments and ids.")
     ] = False,
+    even_if_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-unknown", help="With --user or --whole-tenant: leave a tombstone even if nothing is stored."
+        ),
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     url: Url = None,
@@ -79,19 +88,24 @@ def erase(
 ) -> None:
     """Permanently erase a thread, a user or a tenant.
 
-    Each erased thread leaves a tombstone without its content, so that its id cannot be used again.
+    Each erased thread leaves a tombstone without its content, so that its id cannot be used again; `erasures` lists
+    the tombstones. A user or tenant of whom nothing is stored is refused, because the name may be a typing error.
 
     Example: chatledger erase --user ada --dry-run
     """
 
     async def work(ledger: Ledger) -> int:
         with working("counting" if dry_run else "erasing", quiet=as_json):
+            if thread is None and not even_if_unknown:
+                await _require_known(ledger, user, tenant)
             erasure = await _erase(ledger, thread, user, keep_scores=keep_scores, dry_run=dry_run)
         _say_erased(erasure, dry_run=dry_run, as_json=as_json)
         return ExitCode.OK
 
     if (thread is not None) + (user is not None) + whole_tenant != 1:
         run(lambda: _refuse("give one of --thread, --user and --whole-tenant"), debug=debug)
+    if thread is not None and even_if_unknown:
+        run(lambda: _refuse("--even-if-unknown goes with --user or --whole-tenant"), debug=debug)
     if not (yes or dry_run):
         run(_unconfirmed, debug=debug)
     with_ledger(url, tenant, work, debug=debug)
@@ -167,6 +181,23 @@ async def _erase(ledger: Ledger, thread: str | None, user: str | None, *, keep_s
     if user is not None:
         return await ledger.erasures.erase_user(user, keep_scores=keep_scores, dry_run=dry_run)
     return await ledger.erasures.erase_tenant(keep_scores=keep_scores, dry_run=dry_run)
+
+
+async def _require_known(ledger: Ledger, user: str | None, tenant: str) -> None:
+    """Raises NotFound for a user or a tenant of whom neither rows nor a tombstone are stored."""
+    from chatledger.errors import NotFound
+
+    expected = await _erase(ledger, None, user, keep_scores=False, dry_run=True)
+    if not any(expected.rows.values()) and not await _is_erased(ledger, user):
+        whom = f"tenant {tenant!r}" if user is None else f"user {user!r} of tenant {tenant!r}"
+        raise NotFound(f"nothing of {whom} is stored; add --even-if-unknown to leave a tombstone all the same")
+
+
+async def _is_erased(ledger: Ledger, user: str | None) -> bool:
+    if user is not None:
+        return await ledger.erasures.find_user(user) is not None
+    page = await ledger.erasures.list(limit=1)
+    return bool(page.items or page.damaged)
 
 
 def _words_of(message: ChatMessage) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chatledger import Deleted, InvalidArgument, Ledger
+from chatledger import Deleted, InvalidArgument, Ledger, ThreadNotFound
 from chatledger.storage.repositories import deletion
 from tests.conversations import turn
 
@@ -82,3 +82,13 @@ async def test_other_tenants_keep_their_threads(filled: Ledger) -> None:
     await other.threads.create("old", created_at=NOW - timedelta(days=9))
     await filled.threads.retain(older_than=timedelta(0))
     assert (await ids(filled), await ids(other)) == (set(), {"old"})
+
+
+async def test_a_dry_run_counts_the_rows_of_one_thread(filled: Ledger) -> None:
+    await filled.messages.append("5 days", turn(), run_id="r")
+    foreseen = await filled.threads.delete("5 days", dry_run=True)
+    assert "5 days" in await ids(filled)
+    assert await filled.threads.delete("5 days") == foreseen
+    for hidden in (filled, filled.tenant("other"), filled.user("ada")):
+        with pytest.raises(ThreadNotFound):
+            await hidden.threads.delete("5 days" if hidden is filled else "4 days", dry_run=True)

@@ -31,6 +31,14 @@ def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
     return Deleted(rows={table.name: sql.execute(delete(table).where(rows)).rowcount for table, rows in own})
 
 
+def count_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
+    """The rows that `delete_thread` would delete. Raises ThreadNotFound."""
+    counted = count_threads(sql, tenant, threads.c.thread_id == thread_id)
+    if not counted.rows[threads.name]:
+        raise ThreadNotFound(thread_id)
+    return counted
+
+
 def count_threads(sql: Sql, tenant: Tenant, *which: ColumnElement[bool]) -> Deleted:
     """The rows that deleting these threads would delete, by table. `which` are conditions on `threads`."""
     ids = select(threads.c.thread_id).where(owned(threads, tenant), *which)

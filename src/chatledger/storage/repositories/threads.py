@@ -38,7 +38,7 @@ from chatledger.storage.repositories.check import check_branch, require_level
 from chatledger.storage.repositories.copy import copy_thread
 from chatledger.storage.repositories.creation import make_thread
 from chatledger.storage.repositories.cursors import page_size
-from chatledger.storage.repositories.deletion import delete_thread, hold_thread, retain
+from chatledger.storage.repositories.deletion import count_thread, delete_thread, hold_thread, retain
 from chatledger.storage.repositories.many import read_ids
 from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.repositories.reencrypt import threads_after
@@ -269,14 +269,19 @@ class ThreadRepository:
                 yield thread_id
             last = page[-1]
 
-    async def delete(self, thread_id: str) -> Deleted:
+    async def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted:
         """Delete the thread for good, with its messages, branches, runs, feedback, outputs and values. Returns the
-        number of rows by table. The id can be used again, unlike after `erasures.erase_thread`.
+        number of rows by table. The id can be used again, unlike after `erasures.erase_thread`. With `dry_run=True`,
+        return the number of rows that would be deleted, and delete nothing.
 
         One transaction deletes all rows, so its cost grows with the thread. Raises ThreadNotFound.
         """
         require(STR, thread_id=thread_id)
-        return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id), removes=True)
+        require(BOOL, dry_run=dry_run)
+        tenant = self._scope.tenant
+        if dry_run:
+            return await self._scope.read(lambda sql: count_thread(sql, tenant, thread_id), snapshot=True)
+        return await self._scope.write(lambda sql: delete_thread(sql, tenant, thread_id), removes=True)
 
     async def retain(
         self,
