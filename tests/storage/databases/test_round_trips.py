@@ -299,7 +299,7 @@ async def test_queued_appends_share_a_commit(traced: Ledger, statements: list[st
 
 async def append_outside(ledger: Ledger, number: int) -> None:
     """As a task that was not started inside the transaction would."""
-    from chatledger.storage.databases.scope import BEGUN
+    from chatledger.storage.databases.begun import BEGUN
 
     BEGUN.set(None)
     await ledger.messages.append("t", turn(ids=f"{number}-"), run_id="r")

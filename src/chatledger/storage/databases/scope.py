@@ -12,9 +12,8 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import TypeVar
@@ -24,6 +23,7 @@ from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, Storage
 from chatledger.models import Appended, History, Limits, Metrics, RulesLevel
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.databases.begun import BEGUN, begun, refuse_inside_transaction
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.poller import Poller
@@ -235,7 +235,7 @@ class Guard:
         with self.writing() as database:
             await scope.mark_encrypted()
             async with database.transaction(scope.tenant) as transaction:
-                with _begun(self.database):
+                with begun(self.database):
                     yield replace(scope, database=transaction, guard=None, moved=note)
         if self._hints is not None:
             for one in moved:
@@ -277,13 +277,14 @@ class Guard:
         """Enter this for the time of a read. Raises StorageError if no read is allowed now."""
         self._refuse_closed()
         if self.database.one_connection:  # a read would wait for the open transaction, as a write does
-            _refuse_inside_transaction(self.database)
+            refuse_inside_transaction(self.database)
         return self._reach() if self._is_abroad() else self
 
     def writing(self) -> AbstractContextManager[OpenDatabase]:
         """Enter this for the time of a write. Raises StorageError if no write is allowed now."""
         self._refuse_closed()
-        _refuse_inside_transaction(self.database)
+        if BEGUN.get() is not None:  # asked here, so that an append enters no other file
+            refuse_inside_transaction(self.database)
         return self._reach() if self._is_abroad() else self
 
     def here(self) -> OpenDatabase:
@@ -332,7 +333,7 @@ class Guard:
         """Refuse every later call, wait up to `timeout` seconds for the calls that are running, and close the
         connections.
         """
-        _refuse_inside_transaction(self.database)
+        refuse_inside_transaction(self.database)
         if self._is_abroad():
             raise StorageError(
                 "a ledger's connections belong to the event loop that opened it; close this ledger in that loop"
@@ -361,51 +362,3 @@ class Guard:
 
 def _closed() -> StorageError:
     return StorageError("this ledger is closed")
-
-
-# --- The transactions that are open here ------------------------------------------------------------------------------
-
-
-class _Begun:
-    """An open transaction of this task, or of the task that started this one, on a database."""
-
-    __slots__ = ("database", "open", "outer")
-
-    def __init__(self, database: OpenDatabase, *, outer: _Begun | None) -> None:
-        self.database = database
-        self.open = True
-        self.outer = outer
-
-
-BEGUN: ContextVar[_Begun | None] = ContextVar("chatledger_begun", default=None)
-
-
-@contextmanager
-def _begun(database: OpenDatabase) -> Iterator[None]:
-    begun = _Begun(database, outer=_innermost())
-    token = BEGUN.set(begun)
-    try:
-        yield
-    finally:
-        begun.open = False
-        with suppress(ValueError):  # the caller left it in another context than it entered, as test fixtures do
-            BEGUN.reset(token)
-
-
-def _innermost() -> _Begun | None:
-    """The open transaction of this task that was begun last. One of another ledger may be open around it."""
-    begun = BEGUN.get()
-    while begun is not None and not begun.open:
-        begun = begun.outer
-    return begun
-
-
-def _refuse_inside_transaction(database: OpenDatabase) -> None:
-    begun = _innermost()
-    while begun is not None:
-        if begun.open and begun.database is database:
-            raise StorageError(
-                "a transaction of this ledger is open here (`async with ledger.begin() as tx`); until it ends, "
-                "call tx and not the ledger"
-            )
-        begun = begun.outer
