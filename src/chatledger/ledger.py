@@ -156,9 +156,9 @@ class Ledger(Repositories):
         commits, at most every 50 ms. A notification names one of 65,536 groups of threads, and no thread. Through a
         transaction pooler a process can send notifications and cannot receive them.
 
-        `pool_size` is the number of connections to PostgreSQL that this process keeps open, 16 by default.
-        `max_overflow` is the maximum number of further connections while those are busy, 4 by default. The URL of a
-        replica gets a pool of the same size. A call that finds no free connection waits for one, up to the time limit.
+        `pool_size` is the number of connections to PostgreSQL that this process keeps open, 20 by default.
+        `max_overflow` is the maximum number of further connections while those are busy, 0 by default. The URL of a
+        replica gets a pool of the same size. Calls that find no free connection wait in line, up to the time limit.
         Keep the sum over all processes below PostgreSQL's `max_connections`, which is 100 by default. An engine has its
         own pool, and a SQLite file always has one connection that writes and up to four that read.
 

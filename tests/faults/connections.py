@@ -26,13 +26,14 @@ def set_limits(ledger: Ledger, *, timeout: float | None = None, silence: float |
 
 def none_idle(ledger: Ledger) -> None:
     """All of them back in the pool."""
-    idle = connections_of(ledger)._idle
-    while idle:
-        idle.pop().close()
+    gate = connections_of(ledger)._gate
+    while gate.idle:
+        gate.idle.pop().close()
+        gate.leave()
 
 
 def busy(ledger: Ledger) -> int:
     """Connections that a call uses now."""
     connections = connections_of(ledger)
     pool: Any = connections._engine.pool
-    return int(pool.checkedout()) - len(connections._idle)
+    return int(pool.checkedout()) - len(connections._gate.idle)

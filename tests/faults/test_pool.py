@@ -1,4 +1,4 @@
-"""The pool and the idle connections beside it: none is left behind, and nobody waits while one is idle."""
+"""The pool and the idle connections before it: none is left behind, and nobody waits while one is idle."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import asyncpg
 import pytest
 
 from chatledger import Ledger
-from chatledger.storage.drivers.urls import POOL
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.connections import busy, connections_of
 from tests.storage.raw import query
 
-MOST = POOL.size + POOL.overflow
+SIZE, OVERFLOW = 8, 2
+MOST = SIZE + OVERFLOW
 CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'chatledger'"
 )
@@ -38,16 +38,16 @@ async def read_at_once(ledger: Ledger, count: int) -> None:
 
 
 async def test_connections_beyond_the_pool_are_closed(pg_database: Database, caplog: pytest.LogCaptureFixture) -> None:
-    async with pg_database.open() as ledger:
+    async with pg_database.open(pool_size=SIZE, max_overflow=OVERFLOW) as ledger:
         await read_at_once(ledger, MOST)
-        assert await connected(pg_database, POOL.size) == POOL.size
+        assert await connected(pg_database, SIZE) == SIZE
     assert await connected(pg_database, 0) == 0
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_transactions_do_not_wait_for_idle_connections(pg_database: Database) -> None:
-    async with pg_database.open() as ledger:
-        await read_at_once(ledger, POOL.size)
+    async with pg_database.open(pool_size=SIZE, max_overflow=OVERFLOW) as ledger:
+        await read_at_once(ledger, SIZE)
         all_begun = asyncio.Barrier(MOST)
 
         async def hold() -> None:
@@ -61,18 +61,18 @@ async def test_transactions_do_not_wait_for_idle_connections(pg_database: Databa
 async def test_closing_closes_idle_and_pooled_connections(
     pg_database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with pg_database.open() as ledger:
+    async with pg_database.open(pool_size=SIZE, max_overflow=OVERFLOW) as ledger:
         both = asyncio.Barrier(MOST)
 
         async def hold() -> None:
             async with ledger.begin():
                 await both.wait()
 
-        held = [asyncio.create_task(hold()) for _ in range(POOL.size - 1)]
-        await read_at_once(ledger, POOL.size)
+        held = [asyncio.create_task(hold()) for _ in range(SIZE - 1)]
+        await read_at_once(ledger, SIZE)
         held += [asyncio.create_task(hold()) for _ in range(MOST - len(held))]
         await asyncio.gather(*held)
-        assert connections_of(ledger).unused >= POOL.size
+        assert connections_of(ledger).unused >= SIZE
     assert await connected(pg_database, 0) == 0
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 

@@ -19,6 +19,7 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.databases.append_queue import AppendQueues
+from chatledger.storage.databases.begun import is_inside_transaction
 from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
@@ -88,6 +89,7 @@ class PostgresqlDatabase(OpenDatabase):
             distributed=distributed,
             timeout=timeout,
             limits=pool,
+            holds=is_inside_transaction,
         )
         self.counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
@@ -160,11 +162,9 @@ class PostgresqlDatabase(OpenDatabase):
 
     @asynccontextmanager
     async def transaction(self, tenant: Tenant) -> AsyncIterator[Database]:
-        self._connections.make_room()
         secured = tenant if self.secured else None
-        waiting = self._connections.waiting()
         own = begin_transaction(self._engine, self._schema, secured=secured, distributed=self.distributed)
-        async with own as connection:
+        async with self._connections.place() as waiting, own as connection:
             waiting.end()
             yield connection
 

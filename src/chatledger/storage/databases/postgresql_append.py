@@ -42,7 +42,15 @@ from chatledger.storage.append.write import (
 )
 from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
-from chatledger.storage.drivers.errors import BRANCHES_KEY, Failure, Kind, is_away, read_failure, translate
+from chatledger.storage.drivers.errors import (
+    BRANCHES_KEY,
+    Failure,
+    Kind,
+    NoPlace,
+    is_away,
+    read_failure,
+    translate,
+)
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.schema.row_security import begin_as
 
@@ -88,6 +96,8 @@ class PostgresqlAppend:
                 done = await self._attempt(request, progress, first=number == 0 and not sent)
             except Exception as error:
                 failure = _repeatable(error)
+                if isinstance(error, NoPlace):  # it has waited for as long as it may
+                    raise _given_up(request, progress, error) from error
                 if failure is None:
                     raise
                 lost, cause, failed = is_away(error), error, error

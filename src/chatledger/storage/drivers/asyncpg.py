@@ -7,9 +7,10 @@ SQLAlchemy still owns the pool and the connection, which is in autocommit. This 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
@@ -17,6 +18,7 @@ from sqlalchemy import Engine, PoolProxiedConnection, QueuePool, event
 from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.drivers.errors import Kind, read_failure
+from chatledger.storage.drivers.gate import CLOSED, Gate, Place
 from chatledger.storage.drivers.sql import Row, Sql, prepare
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.telemetry.counters import Counters
@@ -138,9 +140,9 @@ class Waiting:
 class AsyncpgConnections:
     """The connections of an engine's pool. A caller uses one inside a greenlet, or checks it out and awaits on it.
 
-    With the ledger's own pool, a connection that was awaited on stays idle here for the next statement. Taking one from
-    the pool needs a greenlet, because the pool may have to wait. The greenlet costs a quarter of the rest of the work
-    that the process does for an append.
+    With the ledger's own pool, callers pass a gate first, and a connection that was awaited on stays idle there for the
+    next statement. Taking one from the pool needs a greenlet, because the pool may have to connect. The greenlet costs
+    a quarter of the rest of the work that the process does for an append.
     """
 
     def __init__(
@@ -153,11 +155,13 @@ class AsyncpgConnections:
         distributed: bool = False,
         timeout: float = TIMEOUT,
         limits: PoolLimits = POOL,
+        holds: Callable[[], bool] = lambda: False,
     ) -> None:
         """`owned`: the ledger created the engine, so no listener waits when a connection leaves or enters the pool.
         `secured`: the tables have row-level security, which does not allow COPY. `distributed`: they are distributed by
         tenant, so each statement writes one table. `timeout`: the time limit of a call in seconds. `limits` are those
-        of the engine's pool; only an engine that is owned needs them.
+        of the engine's pool; only an engine that is owned needs them. `holds`: whether the running task holds a
+        connection by an open transaction.
         """
         self.counters = Counters()
         self.secured = secured
@@ -170,10 +174,9 @@ class AsyncpgConnections:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._schema = schema
         self._owned = owned
-        self._limits = limits
         self.closed = False
         """The ledger is closed, so nothing is tried again."""
-        self._idle: list[PoolProxiedConnection] = []
+        self._gate = Gate(sum(limits) if owned else math.inf, holds)
         self._open: WeakSet[Any] = WeakSet()
         """The asyncpg connections that left the pool, as long as they exist. Empty for an application's own engine."""
         if owned:
@@ -182,7 +185,7 @@ class AsyncpgConnections:
     @property
     def unused(self) -> int:
         """The number of connections that nobody uses now. Each may turn out to be dead."""
-        return len(self._idle) + self._unused_in_pool
+        return len(self._gate.idle) + self._unused_in_pool
 
     @property
     def _unused_in_pool(self) -> int:
@@ -194,47 +197,89 @@ class AsyncpgConnections:
         pool = self._engine.pool
         return isinstance(pool, QueuePool) and pool.checkedout() > 0
 
+    # --- To await on
+
     async def checkout(self) -> Checkout:
         """A connection for one statement, without SQLAlchemy's Connection around it. Do not call it in a greenlet."""
-        if self._idle:
-            return Checkout(self._idle.pop(), self._schema, self._keep)
+        if self._gate.idle:  # nearly every call, so it enters no other file
+            return Checkout(self._gate.idle.pop(), self._schema, self._keep if self._owned else self._return)
         self._refuse_closed()
-        waiting = self.waiting()
-        connection = await greenlet_spawn(self._engine.pool.connect)  # the pool may have to wait, or to connect
+        waiting = self._waiting()
+        connection = None if self._gate.enter() else await self._gate.wait(self.timeout)
+        if connection is None:
+            connection = await self._connect()
         waiting.end()
-        if self.closed and self._owned:
-            self._keep(connection)
-            self._refuse_closed()
         return Checkout(connection, self._schema, self._keep if self._owned else self._return)
 
+    async def _connect(self) -> PoolProxiedConnection:
+        """A connection of the pool, for a caller that has a place."""
+        try:
+            connection = await greenlet_spawn(self._engine.pool.connect)
+            if self.closed and self._owned:
+                connection.invalidate()  # nobody else would close it
+                self._refuse_closed()
+        except BaseException:
+            self._gate.leave()
+            raise
+        return connection
+
     def _keep(self, connection: PoolProxiedConnection) -> Awaitable[None] | None:
-        """Keep the connection idle for the next statement, unless the pool is at its maximum and others may wait."""
+        """Give the connection to the first in line, or keep it idle. If the pool has more connections than it keeps
+        open, and nobody waits, return it: the pool closes what is too much.
+        """
         pool: Any = self._engine.pool
         if self.closed and connection.is_valid:  # the ledger was closed meanwhile: nobody will ask for it again
             connection.invalidate()
-        elif connection.is_valid and pool.overflow() < self._limits.overflow and self.unused < self._limits.size:
-            self._idle.append(connection)
-            return None
-        elif self._unused_in_pool >= self._limits.size:
-            return self._return(connection)  # the pool is full, so it closes the connection, which takes a greenlet
-        connection.close()
+        if not connection.is_valid:  # it has left the pool already
+            self._gate.leave()
+        elif self._gate.line:
+            self._gate.leave(connection)
+        elif pool.overflow() > 0:
+            return self._return(connection)
+        else:
+            self._gate.idle.append(connection)
         return None
 
-    @staticmethod
-    def _return(connection: PoolProxiedConnection) -> Awaitable[None]:
-        return greenlet_spawn(connection.close)
+    async def _return(self, connection: PoolProxiedConnection) -> None:
+        try:
+            await greenlet_spawn(connection.close)
+        finally:
+            self._gate.leave()
 
-    def make_room(self) -> None:
-        """Return one idle connection to the pool, before another caller asks the pool. The pool does not know of idle
-        connections: it would open another one, or wait for one although some are idle.
+    # --- Through SQLAlchemy
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[Waiting]:
+        """Around the use of a connection that the caller takes from the engine. It gives the wait, which ends when the
+        caller has the connection.
         """
-        if self._idle and not self._unused_in_pool:
-            self._idle.pop().close()
+        waiting = self._waiting()
+        if not self._enter():
+            self._clear(await self._gate.wait(self.timeout))
+        try:
+            self._refuse_closed()
+            yield waiting
+        finally:
+            self._gate.leave()
+
+    def _enter(self) -> bool:
+        """Take a place for a connection that SQLAlchemy hands out. If only idle connections are left, one of them goes
+        back to the pool, which does not know of them.
+        """
+        if self._gate.idle and not (self._unused_in_pool and self._gate.free):
+            self._clear(self._gate.idle.pop())
+            return True
+        return self._gate.enter()
+
+    @staticmethod
+    def _clear(place: Place) -> None:
+        if place is not None:
+            place.close()
 
     async def connect_alone(self) -> Any:
         """A connection of asyncpg's that the pool does not count. Its caller closes it."""
-        self.make_room()
-        return await greenlet_spawn(self._detached)
+        async with self.place():
+            return await greenlet_spawn(self._detached)
 
     def _detached(self) -> Any:
         connection = self._engine.raw_connection()
@@ -242,17 +287,18 @@ class AsyncpgConnections:
         connection.detach()
         return driver
 
-    def waiting(self) -> Waiting:
-        """Made before the pool is asked for a connection."""
-        return Waiting(self.counters, free=self._unused_in_pool > 0)
+    def _waiting(self) -> Waiting:
+        """Made before a connection is asked for."""
+        return Waiting(self.counters, free=self.unused > 0)
 
     async def close(self) -> None:
         """Return the idle connections to the pool, so that the engine can dispose of them. Cuts the connection of a
         call that is still running: the call fails and is not repeated.
         """
         self.closed = True
-        while self._idle:
-            await self._return(self._idle.pop())
+        self._gate.close()
+        while self._gate.idle:
+            await self._return(self._gate.idle.pop())
         for connection in list(self._open if self._in_use else ()):
             connection.terminate()
 
@@ -261,7 +307,7 @@ class AsyncpgConnections:
         OutcomeUnknown.
         """
         if self.closed:
-            raise ConnectionError("this ledger was closed before the call ended")
+            raise ConnectionError(CLOSED)
 
     @contextmanager
     def autocommit(self, timeout: float | None = None) -> Iterator[Sql]:
@@ -274,20 +320,24 @@ class AsyncpgConnections:
     @contextmanager
     def _checked_out(self, timeout: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
         self._refuse_closed()
-        self.make_room()
-        waiting = self.waiting()
-        with self._engine.connect() as connection:
-            waiting.end()
-            driver: Any = connection.connection.driver_connection
-            ours = AsyncpgDriver(driver, timeout, copies=not self.secured)
-            try:
-                self._refuse_closed()  # the pool may have let it wait
-                yield Sql(connection, self._schema, ours, distributed=self.distributed), ours
-            except BaseException as error:
-                if is_spoilt(error):
-                    driver.terminate()
-                    connection.invalidate()
-                raise
+        waiting = self._waiting()
+        if not self._enter():
+            self._clear(await_only(self._gate.wait(self.timeout)))
+        try:
+            with self._engine.connect() as connection:
+                waiting.end()
+                driver: Any = connection.connection.driver_connection
+                ours = AsyncpgDriver(driver, timeout, copies=not self.secured)
+                try:
+                    self._refuse_closed()  # the pool may have let it wait
+                    yield Sql(connection, self._schema, ours, distributed=self.distributed), ours
+                except BaseException as error:
+                    if is_spoilt(error):
+                        driver.terminate()
+                        connection.invalidate()
+                    raise
+        finally:
+            self._gate.leave()
 
     @contextmanager
     def transaction(

@@ -22,6 +22,24 @@ from chatledger.errors import ChatLedgerError, RunConflict, StorageError
 from chatledger.storage.schema.text import decode_text
 
 
+class NoPlace(Exception):
+    """All connections of the ledger's own pool were in use for as long as the call may wait."""
+
+    def __init__(self, places: float, seconds: float) -> None:
+        super().__init__(f"all {places:,} were in use for {seconds:g} seconds; Ledger.open(pool_size=…) makes more")
+
+
+class NoSecondPlace(NoPlace):
+    """The call was made inside an open transaction, which holds a connection."""
+
+    def __init__(self, places: float, seconds: float) -> None:
+        Exception.__init__(
+            self,
+            f"all {places:,} are in use, and a transaction that is open here (`async with ledger.begin() as tx`) holds "
+            "one while this call waits for another; until it ends, call tx and not the ledger",
+        )
+
+
 class Kind(Enum):
     """The kinds of failure, each with the words that begin its error text."""
 
@@ -75,7 +93,7 @@ def read_failure(error: BaseException) -> Failure | None:
     """
     if isinstance(error, ChatLedgerError):
         return None
-    if isinstance(error, PoolTimeout):
+    if isinstance(error, (PoolTimeout, NoPlace)):
         return Failure(Kind.POOL, str(error))
     driver_error = _driver_error(error)
     sqlstate = getattr(driver_error, "sqlstate", None)
@@ -171,9 +189,11 @@ def translate(error: BaseException) -> ChatLedgerError | None:
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether the database is out of reach: the connection is lost or silent, or none was available."""
+    """Whether the database is out of reach, so that another attempt may help: the connection is lost or silent, or the
+    pool of the application had none. A call that found no place in our own pool has waited for as long as it may.
+    """
     failure = read_failure(error)
-    return failure is not None and failure.kind in (Kind.LOST, Kind.POOL)
+    return failure is not None and failure.kind in (Kind.LOST, Kind.POOL) and not isinstance(error, NoPlace)
 
 
 def is_ended_for_another(error: BaseException) -> bool:

@@ -34,10 +34,10 @@ class PoolLimits(NamedTuple):
     that PostgreSQL leaves to ordinary roles by default, and 17 remain for others.
     """
 
-    size: int = 16
+    size: int = 20
     """Connections that are kept open."""
-    overflow: int = 4
-    """Maximum number of further connections while all of those are busy."""
+    overflow: int = 0
+    """Maximum number of further connections while all of those are busy. They cost a login each time."""
 
 
 POOL = PoolLimits()
