@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 import pytest
-from benchmarks import against, postgres, seed, server_list, sqlite
+from benchmarks import against, pool, postgres, seed, server_list, sqlite
 from benchmarks import server as load
 from benchmarks.against import BASE, NOW, Comparison, paired_ratio, take_turns
 from benchmarks.against_worker import CASES, LONG, Block, Case, fill, measure
@@ -239,3 +239,9 @@ def test_a_comparison_is_a_line_of_the_table() -> None:
         "one   2.00 ms  4.00 ms  2.00 (2.00–2.00)  1.00 ms   0.50 ms  0.50 (0.50–0.50)",
         "many  5,000/s  2,500/s  2.00 (2.00–2.00)  0.10 ms   0.05 ms  0.50 (0.50–0.50)",
     ]
+
+
+async def test_the_waits_for_a_pool(pg_database: Database) -> None:
+    row = await pool.measure(pg_database.url, 2, 1, 0.2)
+    assert len(row) == len(pool.HEADINGS)
+    assert row[-1] == "0"
