@@ -82,9 +82,13 @@ def imported(database: Database, tmp_path: Path) -> str:
     return database.url
 
 
+LEFT_OUT = "chatledger: left out, because an export holds messages only: "
+
+
 def export(url: str, *words: str) -> Any:
     done = chatledger("export", *words, url=url)
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    assert all(line.startswith(LEFT_OUT) for line in done.err.splitlines())
     return [json.loads(line) for line in done.out.splitlines()]
 
 
@@ -167,3 +171,45 @@ async def test_damaged_threads_do_not_stop_an_export(database: Database) -> None
     assert (outcome.code, len(outcome.out.splitlines())) == (1, 1)
     assert "chatledger: 3 damaged threads not exported" in outcome.err
     assert chatledger("export", "u", url=database.url).code == 3
+
+
+async def fill_beside(ledger: Ledger) -> None:
+    """The imported thread `a`, with two more branches, a run, a score and a value; and a value of the tenant."""
+    for _ in range(2):
+        await ledger.branches.fork("a", 1)
+    await ledger.runs.start("a", run_id="r")
+    await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4))
+    await ledger.kv.put(("thread", "a"), "step", 1)
+    await ledger.kv.put(("tenant",), "plan", "free")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["a"], "2 branches, 1 run, 1 score, 1 value"),
+        (["--all"], "2 branches, 1 run, 1 score, 2 values"),
+        (["--jsonl", "--min-score", "stars=4"], "2 branches, 1 run, 1 score, 1 value"),
+        (["b"], None),
+    ],
+)
+async def test_what_an_export_leaves_out_is_said(
+    database: Database, imported: str, words: list[str], told: str | None
+) -> None:
+    async with database.open() as ledger:
+        await fill_beside(ledger)
+    done = chatledger("export", *words, url=imported)
+    assert (done.code, done.err) == (0, f"{LEFT_OUT}{told}\n" if told else "")
+
+
+async def test_an_export_of_a_tree_leaves_out_no_branch(database: Database, tmp_path: Path) -> None:
+    reply = {"role": "assistant", "text": "1", "replies": []}
+    tree = {
+        "message_tree_id": "t",
+        "prompt": {"role": "prompter", "text": "?", "replies": [reply, {**reply, "text": "2"}]},
+    }
+    (tmp_path / "tree.jsonl").write_text(json.dumps(tree))
+    chatledger("import", tmp_path / "tree.jsonl", url=database.url)
+    done = chatledger("export", "--all", url=database.url)
+    assert (done.code, done.err) == (0, "")
+    as_chat = chatledger("export", "--all", "--format", "openai-chat", url=database.url)
+    assert "1 branch" in as_chat.err

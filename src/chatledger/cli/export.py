@@ -127,6 +127,9 @@ def export(
     as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages. Damaged
     threads are reported and left out, and the exit code is 1.
 
+    An export holds messages: runs, scores, values and, in most formats, all branches but the active one are left out,
+    and their number is printed on stderr. It is no copy of a ledger.
+
     --jsonl exports training data instead, from all threads unless you name one. --min-score compares the mean of the
     scores that `feedback summary --thread` counts, and leaves out threads without a score. With --view model, a thread
     with nothing to send is reported and left out, and the exit code is 1.
@@ -138,6 +141,8 @@ def export(
     """
 
     async def work(ledger: Ledger) -> int:
+        from chatledger.transfer.export import count_left_out
+
         one = thread is not None or latest
         filters = Filters(user, read_time_option(since, "--since"), read_time_option(until, "--until"), model, agent)
         if parquet is not None:
@@ -165,9 +170,25 @@ def export(
                 report = await _export_many(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
+            left_out = await count_left_out(
+                ledger, report.exported, shared=everything and not (filters.given or minima)
+            )
+        _say_left_out(left_out)
         return report.print()
 
     with_ledger(url, tenant, work, debug=debug)
+
+
+_LEFT_OUT = {"branches": "branch", "runs": "run", "scores": "score", "values": "value"}
+
+
+def _say_left_out(counts: Mapping[str, int]) -> None:
+    """Say what the ledger has and the file has not, so that nobody takes the file for a copy."""
+    told = [
+        f"{counts[name]:,} {word if counts[name] == 1 else name}" for name, word in _LEFT_OUT.items() if counts[name]
+    ]
+    if told:
+        say(f"left out, because an export holds messages only: {', '.join(told)}")
 
 
 def _require_format(name: str | None) -> None:
@@ -194,6 +215,8 @@ class _Report:
     losses: Remarks = field(default_factory=Remarks)
     repairs: int = 0
     index: Index | None = None
+    exported: dict[str, bool] = field(default_factory=dict)
+    """The threads in the file, and whether it has all their branches."""
 
     def print(self) -> ExitCode:
         if self.repairs:
@@ -225,6 +248,7 @@ async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: st
     write(json_text(exported.value, indent=2) + "\n")
     report = _Report()
     report.losses.add_losses(exported.losses)
+    report.exported[exported.thread_id] = exported.all_branches
     return report
 
 
@@ -255,6 +279,7 @@ async def _export_many(
             writer.add(one.value)
             report.losses.add_losses(one.losses, f"thread {one.thread_id}")
             report.repairs += one.repairs
+            report.exported[one.thread_id] = one.all_branches
     writer.close()
     return report
 

@@ -6,6 +6,7 @@ An export streams. It holds in memory the ids of all threads, and the messages o
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,6 +16,7 @@ from chatledger.errors import ChatLedgerError, NothingToSend, ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
+from chatledger.storage.repositories.beside import count_beside, count_shared_values
 from chatledger.storage.rows.messages import is_damage
 from chatledger.transfer.assemble import conversation_object, in_place, is_empty, own_record
 from chatledger.transfer.detect import DEFAULT_FORMAT
@@ -31,12 +33,15 @@ View: TypeAlias = Literal["stored", "model"]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A thread as JSON, the losses of its format, and the number of repairs by the model view."""
+    """A thread as JSON, the losses of its format, the number of repairs by the model view, and whether it has all
+    branches of the thread: most formats have only the active one.
+    """
 
     thread_id: str
     value: JsonValue
     losses: Sequence[Loss] = ()
     repairs: int = 0
+    all_branches: bool = False
 
 
 @dataclass(slots=True)
@@ -203,7 +208,8 @@ async def _as_record(
 ) -> Exported:
     if imported is not None and format in (None, imported[1].format):
         record = own_record(*imported, await _read_branches(ledger, thread.thread_id, imported[1]))
-        return Exported(thread.thread_id, record.payload, record.losses)
+        all_branches = get_shape(imported[1].format).branching
+        return Exported(thread.thread_id, record.payload, record.losses, all_branches=all_branches)
     format = format or DEFAULT_FORMAT  # noqa: A001
     messages = await _messages(ledger, thread.thread_id, format)
     if imported is not None:
@@ -218,6 +224,22 @@ async def _as_record(
         **conversation_object(messages.value, format),
     }
     return Exported(thread.thread_id, record_of_our_own, messages.losses)
+
+
+async def count_left_out(ledger: Ledger, exported: Mapping[str, bool], *, shared: bool) -> Counter[str]:
+    """What a file without places for them leaves out of the exported threads: branches, runs, scores and values.
+    `exported` says of each thread whether the file has all its branches, and `shared` whether to count the values of
+    the tenant and its users too.
+    """
+    scope = ledger._scope  # noqa: SLF001 - numbers for a command, not worth a public call
+    left_out: Counter[str] = Counter()
+    for all_branches in (True, False):
+        ids = [thread_id for thread_id, has_all in exported.items() if has_all is all_branches]
+        counts = await count_beside(scope, ids)
+        left_out.update(counts if not all_branches else {**counts, "branches": 0})
+    if shared:
+        left_out["values"] += await count_shared_values(scope)
+    return left_out
 
 
 async def _read_branches(ledger: Ledger, thread_id: str, envelope: Envelope) -> list[BranchMessages]:

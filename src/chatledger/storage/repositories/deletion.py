@@ -49,6 +49,13 @@ def count_threads(sql: Sql, tenant: Tenant, *which: ColumnElement[bool]) -> Dele
     return Deleted(rows={name: sql.execute(count).scalar_one() for name, count in counts.items()})
 
 
+def count_rows(sql: Sql, tenant: Tenant, thread_ids: Sequence[str], tables: Iterable[Table]) -> dict[str, int]:
+    """The rows of these threads in some of the tables, by table."""
+    own = dict(_rows_of(tenant, lambda column: column.in_(thread_ids)))
+    counts = {table.name: select(func.count()).select_from(table).where(own[table]) for table in tables}
+    return {name: sql.execute(count).scalar_one() for name, count in counts.items()}
+
+
 def _rows_of(
     tenant: Tenant, of_threads: Callable[[ColumnElement[str]], ColumnElement[bool]]
 ) -> Iterator[tuple[Table, ColumnElement[bool]]]:
