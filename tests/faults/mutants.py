@@ -1352,7 +1352,7 @@ MUTANTS = (
     ),
     Mutant(
         "distributed-tables",
-        "../storage/databases/test_distributed.py -k 'names_its_tenant'",
+        "../storage/databases/test_distributed.py -k 'binds_its_tables'",
         "writing one table a statement where the tables are distributed",
         r"WITH tip AS|WITH made AS",
         write_tables_at_once,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -29,6 +30,7 @@ from tests.faults.proxy import Proxy, proxied
 from tests.following import LONG, Reader
 from tests.storage.repositories.test_follow import changes_of, count_calls, until_called, until_waiting
 from tests.storage.schema.test_row_security import owned, secured
+from tests.storage.sent import record, unbound
 
 __all__ = ["owned", "secured"]  # fixtures
 
@@ -56,11 +58,26 @@ async def hear_every_change(ledger: Ledger, writer: Ledger) -> Reader:
 
 async def test_two_tenants_are_followed_under_row_level_security(secured: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A statement sees the rows of one tenant, so a poll takes one for each tenant, and not one for each follower."""
+    await follow_two_tenants(secured, monkeypatch, rls=True)
+
+
+async def test_two_tenants_of_a_distributed_database_are_followed(
+    pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One server has the rows of a tenant, so a poll takes a statement for each tenant. One for all asks each."""
+    sent = record(monkeypatch)
+    await follow_two_tenants(pg_database.url, monkeypatch, distributed=True)
+    assert len([one for one in sent if "unnest((SELECT $1::text[]))" in one]) > 4
+    assert unbound(sent) == {}
+
+
+async def follow_two_tenants(url: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    """With a statement for each tenant."""
     polls = count_calls(monkeypatch, poller, "_compare")
     async with (
-        proxied(secured) as proxy,
-        Ledger.open(proxy.url, rls=True, pool_size=1, max_overflow=0) as ledger,
-        Ledger.open(secured, rls=True) as writer,
+        proxied(url) as proxy,
+        Ledger.open(proxy.url, pool_size=1, max_overflow=0, **options) as ledger,
+        Ledger.open(url, **options) as writer,
     ):
         tenants = ("a", "b")
         for tenant in tenants:

@@ -24,7 +24,7 @@ from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
 from chatledger.storage.databases.retries import Retries, note_retry
-from chatledger.storage.databases.states import Followed, State, States, read_states
+from chatledger.storage.databases.states import Followed, State, States, read_states_of
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
 from chatledger.storage.drivers.errors import (
     commit_unheard,
@@ -138,13 +138,15 @@ class PostgresqlDatabase(OpenDatabase):
         await self._until_heard(lambda: greenlet_spawn(self._once, None, lambda sql: sql.fetch(PING, {}), self.timeout))
 
     async def states(self, followed: Sequence[Followed]) -> States:
-        """Under row-level security a statement sees the rows of one tenant, so each tenant takes one."""
-        if not self.secured:
+        """Under row-level security a statement sees the rows of one tenant, and if the tables are distributed, one
+        server has them. So each tenant takes a statement.
+        """
+        if not (self.secured or self.distributed):
             return await super().states(followed)
         states: dict[tuple[str, str], State] = {}
         for tenant in {tenant.key: tenant for tenant, _ in followed}.values():
-            own = [one for one in followed if one[0].key == tenant.key]
-            states |= await self.read(tenant, partial(read_states, followed=own))
+            own = [thread for owner, thread in followed if owner.key == tenant.key]
+            states |= await self.read(tenant, partial(read_states_of, tenant=tenant, threads=own))
         return states
 
     async def history_if(self, condition: Callable[[Sql], None], window: Window) -> History:

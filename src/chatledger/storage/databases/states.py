@@ -1,4 +1,4 @@
-"""The states of followed threads, in one statement for all of them."""
+"""The states of followed threads, in one statement for all of them, or in one for each tenant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from chatledger.models.json import dumps
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.rows.encryption import Tenant
 
 Followed: TypeAlias = tuple[Tenant, str]
@@ -16,8 +16,8 @@ State: TypeAlias = tuple[int, int, int]
 States: TypeAlias = Mapping[tuple[str, str], State]
 """By the keys of tenant and thread, as stored. A thread that does not exist has none."""
 
+_COLUMNS = "SELECT t.tenant_id, t.thread_id, t.active_branch, b.last_seq, b.stamp"
 _STATES = """
-SELECT t.tenant_id, t.thread_id, t.active_branch, b.last_seq, b.stamp
 FROM {followed} JOIN {schema}threads t ON t.tenant_id = f.tenant_id AND t.thread_id = f.thread_id
 JOIN {schema}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
 """
@@ -27,7 +27,14 @@ _FOLLOWED = {
     "sqlite": "(SELECT json_extract(value, '$[0]') AS tenant_id, json_extract(value, '$[1]') AS thread_id"
     " FROM json_each(:followed)) AS f",
 }
-_STATEMENTS = {dialect: _STATES.replace("{followed}", followed) for dialect, followed in _FOLLOWED.items()}
+_STATEMENTS = {dialect: _COLUMNS + _STATES.replace("{followed}", followed) for dialect, followed in _FOLLOWED.items()}
+_OF_TENANT = f"""
+{_COLUMNS}
+FROM unnest((SELECT :threads::text[])) AS f (thread_id)
+JOIN {{schema}}threads t ON t.tenant_id = :tenant AND t.thread_id = f.thread_id
+JOIN {{schema}}branches b ON b.tenant_id = :tenant AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+"""
+"""Of one tenant, for a PostgreSQL that shows or holds the rows of one tenant at a time."""
 
 
 def read_states(sql: Sql, followed: Sequence[Followed]) -> States:
@@ -37,4 +44,13 @@ def read_states(sql: Sql, followed: Sequence[Followed]) -> States:
         rows = sql.fetch(_STATEMENTS["postgresql"], {"tenants": tenants, "threads": threads})
     else:
         rows = sql.fetch(_STATEMENTS["sqlite"], {"followed": dumps(keys)})
+    return _by_thread(rows)
+
+
+def read_states_of(sql: Sql, tenant: Tenant, threads: Sequence[str]) -> States:
+    """The states of threads of one tenant."""
+    return _by_thread(sql.fetch(_OF_TENANT, {"tenant": tenant.key, "threads": threads}))
+
+
+def _by_thread(rows: Sequence[Row]) -> States:
     return {(tenant, thread): (active, last_seq, stamp) for tenant, thread, active, last_seq, stamp in rows}

@@ -122,7 +122,7 @@ class FeedbackRepository:
         require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, cursor=cursor, user_id=user_id)
         require(INT, limit=limit)
         chosen = _chosen(self._scope.tenant, run_id=run_id, thread_id=thread_id, user_id=user_id)
-        statement = select_scores(feedback).where(*chosen)
+        statement = select_scores(feedback, self._scope.tenant).where(*chosen)
         return await self._page(statement, feedback, page_size(limit), cursor)
 
     async def current(
@@ -153,7 +153,7 @@ class FeedbackRepository:
                 raise LimitExceeded("runs of a page of scores", len(ids), AT_ONCE)
             chosen.append(feedback.c.run_id.in_(ids))
         scores = current_scores(*chosen)
-        return await self._page(select_scores(scores), scores, page_size(limit), cursor)
+        return await self._page(select_scores(scores, self._scope.tenant), scores, page_size(limit), cursor)
 
     async def _page(self, statement: Select[Any], scores: FromClause, limit: int, cursor: str | None) -> Page[Feedback]:
         place = (scores.c.created_at, scores.c.feedback_id)
@@ -281,7 +281,7 @@ def _find(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | Non
 
 
 def _find_one(sql: Sql, tenant: Tenant, which: ColumnElement[bool]) -> Feedback | None:
-    own = select_scores(feedback).where(feedback.c.tenant_id == tenant.name, which)
+    own = select_scores(feedback, tenant).where(feedback.c.tenant_id == tenant.name, which)
     row = sql.execute(own).mappings().one_or_none()
     return None if row is None else to_feedback(tenant, row)
 
@@ -372,9 +372,10 @@ def _equal(table: FromClause, **equal: str | None) -> list[ColumnElement[bool]]:
     return [table.c[name] == value for name, value in equal.items() if value is not None]
 
 
-def select_scores(scores: FromClause) -> Select[Any]:
+def select_scores(scores: FromClause, tenant: Tenant) -> Select[Any]:
     """A score from before the column `message_id` takes it from the message in its place."""
-    target = and_(*(scores.c[name] == messages.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
+    place = (scores.c[name] == messages.c[name] for name in ("thread_id", "branch", "seq"))
+    target = and_(messages.c.tenant_id == tenant.name, *place)
     columns = [scores.c[name] for name in COLUMNS if name != "message_id"]
     message_id = func.coalesce(scores.c.message_id, messages.c.message_id).label("message_id")
     return select(*columns, message_id).select_from(scores.outerjoin(messages, target))

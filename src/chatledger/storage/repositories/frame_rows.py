@@ -181,7 +181,7 @@ def batches_of(found: Sequence[OwnThread]) -> Iterator[list[ThreadPiece]]:
 
 # --- Messages and calls -----------------------------------------------------------------------------------------------
 
-_OF_RUN = "LEFT JOIN {schema}runs x ON x.tenant_id = r.tenant_id AND x.run_id = r.run_id "
+_OF_RUN = "LEFT JOIN {schema}runs x ON x.tenant_id = :tenant AND x.run_id = r.run_id "
 
 
 def read_messages(
@@ -350,7 +350,7 @@ def read_scores(sql: Sql, tenant: Tenant, chosen: Chosen, of: Sequence[RunRow], 
     """The scores of these runs that count, in the order of the runs and of time."""
     by_id = {one.run.run_id: one for one in of}
     scores = current_scores(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(list(by_id)))
-    ordered = select_scores(scores).where(*chosen.in_time(scores.c.created_at))
+    ordered = select_scores(scores, tenant).where(*chosen.in_time(scores.c.created_at))
     ordered = ordered.order_by(scores.c.run_id, scores.c.created_at, scores.c.feedback_id)
     found: list[ScoreRow] = []
     for row in sql.execute(ordered).mappings():

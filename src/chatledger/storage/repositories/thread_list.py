@@ -62,12 +62,12 @@ def _beginning(cell: str) -> str:
 
 
 _PARTS = f"""
-FROM {{schema}}message_parts p WHERE p.tenant_id = m.tenant_id AND p.thread_id = m.thread_id AND p.branch = m.branch
+FROM {{schema}}message_parts p WHERE p.tenant_id = :tenant AND p.thread_id = m.thread_id AND p.branch = m.branch
   AND p.seq = m.seq AND p.channel = 'content' AND p.kind = 'text' AND {_has_words("p.text")} ORDER BY p.idx LIMIT 1
 """
 # A scalar subquery in place of EXISTS: that one PostgreSQL may answer by reading all parts of the table.
 _MESSAGES = f"""
-FROM {{schema}}messages m WHERE m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND {{in_segment}}
+FROM {{schema}}messages m WHERE m.tenant_id = :tenant AND m.thread_id = t.thread_id AND {{in_segment}}
   AND m.role IN ('user', 'assistant')
   AND ({_has_words("m.text")} OR (m.content_form = 'parts' AND (SELECT p.idx {_PARTS}) IS NOT NULL))
 ORDER BY m.seq DESC LIMIT 1
@@ -85,6 +85,7 @@ _TYPES: tuple[Any, ...] = (
 
 # PostgreSQL reads the page first, whatever it expects, and then joins the rows of its threads by key. The limit of each
 # join repeats what its key guarantees, because the planner would expect many rows if an id is in many tenants.
+# Each table is compared with the tenant's parameter: distributed PostgreSQL does not take the tenant of an outer row.
 # The shape of a lineage is tested before it is read as JSON: a damaged one must not fail the statement of a whole page.
 _POSTGRESQL = f"""
 WITH page AS MATERIALIZED (SELECT t.* FROM {{schema}}threads t WHERE {{where}}{{order}})
@@ -92,7 +93,7 @@ WITH page AS MATERIALIZED (SELECT t.* FROM {{schema}}threads t WHERE {{where}}{{
 FROM page t
 LEFT JOIN LATERAL (
   SELECT * FROM {{schema}}branches b
-  WHERE b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch LIMIT 1
+  WHERE b.tenant_id = :tenant AND b.thread_id = t.thread_id AND b.branch = t.active_branch LIMIT 1
 ) b ON true
 LEFT JOIN LATERAL (
   SELECT m.* FROM (
