@@ -5,10 +5,12 @@ The errors here are real ones of PostgreSQL: a block or a trigger raises them wi
 
 from __future__ import annotations
 
+from typing import Any
+
 import asyncpg
 import pytest
 
-from chatledger import Ledger, RunConflict, StorageError
+from chatledger import Ledger, OutcomeUnknown, RunConflict, StorageError
 from chatledger.storage.drivers.errors import BRANCHES_KEY, Kind, foreign_run, is_key, read_failure, translate
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
@@ -122,3 +124,86 @@ async def test_a_run_of_another_thread_is_a_conflict_though_the_violation_is_rel
         with pytest.raises(RunConflict, match="run of elsewhere"):
             await ledger.messages.append("t", turn(), run_id="run of elsewhere")
         assert (await ledger.messages.history("t")).version == 5
+
+
+# --- Another server is lost at COMMIT ---------------------------------------------------------------------------------
+
+LOST = "could not commit transaction for shard 102008 on at least one active node"
+LOSING = f"""
+CREATE SEQUENCE commits;
+CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF nextval('commits') <= {{times}} THEN RAISE EXCEPTION '{LOST}' USING ERRCODE = 'XX000'; END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER lose AFTER UPDATE ON chatledger.branches DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION lose();
+"""
+
+
+async def lose_commits(database: Database, times: int) -> None:
+    """The next commits that change a branch fail, and nothing of them is stored."""
+    connection = await asyncpg.connect(database.url)
+    await connection.execute(LOSING.format(times=times))
+    await connection.close()
+
+
+def lose_answer(monkeypatch: pytest.MonkeyPatch, error: asyncpg.PostgresError) -> None:
+    """The next COMMIT is done, and the error comes in place of its answer."""
+    execute = asyncpg.Connection.execute
+
+    async def noted(self: Any, text: str, *args: Any, **named: Any) -> Any:
+        done = await execute(self, text, *args, **named)
+        if text == "COMMIT":
+            monkeypatch.setattr(asyncpg.Connection, "execute", execute)
+            raise error
+        return done
+
+    monkeypatch.setattr(asyncpg.Connection, "execute", noted)
+
+
+@pytest.mark.parametrize("words", [LOST, LOST.replace("at least one", "any")])
+async def test_a_server_that_is_lost_at_commit_leaves_the_outcome_open(pg_url: str, words: str) -> None:
+    failure = read_failure(await relayed(pg_url, words))
+    assert failure is not None
+    assert failure.kind is Kind.LOST
+
+
+async def test_an_append_whose_commit_failed_on_another_server_is_tried_again(pg_database: Database) -> None:
+    async with pg_database.open(distributed=True) as ledger:
+        await ledger.threads.create("t")
+        await lose_commits(pg_database, 2)
+        appended = await ledger.messages.append("t", turn())
+        assert (appended.replayed, appended.version) == (False, 5)
+        assert (await ledger.messages.history("t")).version == 5
+
+
+async def test_an_append_that_another_server_committed_unheard_finds_itself(
+    pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pg_database.open(distributed=True) as ledger:
+        await ledger.threads.create("t")
+        lose_answer(monkeypatch, await relayed(pg_database.url, LOST))
+        appended = await ledger.messages.append("t", turn())
+        assert (appended.replayed, appended.version) == (True, 5)
+        assert (await ledger.messages.history("t")).version == 5
+
+
+async def test_the_outcome_of_an_append_is_unknown_if_no_commit_is_heard(pg_database: Database) -> None:
+    async with pg_database.open(distributed=True, timeout=1) as ledger:
+        await ledger.threads.create("t")
+        await lose_commits(pg_database, 1_000_000)
+        with pytest.raises(OutcomeUnknown):
+            await ledger.messages.append("t", turn())
+
+
+async def test_another_write_says_that_it_may_be_committed(
+    pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pg_database.open(distributed=True) as ledger:
+        await ledger.threads.create("t")
+        lose_answer(monkeypatch, await relayed(pg_database.url, LOST))
+        with pytest.raises(StorageError, match=r"may be committed or not.*another server.*shard 102008") as caught:
+            await ledger.threads.update("t", title="Trip")
+        assert not caught.value.retryable
+        assert (await ledger.threads.get("t")).title == "Trip"

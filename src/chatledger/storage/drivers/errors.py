@@ -3,6 +3,7 @@
 A `Failure` holds the facts: the kind of failure and, for a key or a foreign key, its columns. Columns are the same on
 both databases and on partitions; the names of constraints are not. A distributed PostgreSQL may relay a violation that
 another of its servers found as an internal error. Only the words of that error then name the constraint of the shard.
+If it loses another server at COMMIT, only the words say so too.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ _VIOLATIONS = {"23505": Kind.UNIQUE, "23503": Kind.FOREIGN_KEY}
 _INTERNAL = "XX000"
 _RELAYED = re.compile(r'violates (unique|foreign key) constraint "([^"]*)"')
 _RELAYED_STATES = {"unique": "23505", "foreign key": "23503"}
+_SHARD_AT_COMMIT = re.compile(r"could not commit transaction for shard \d+ on (?:at least one|any) active node")
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _SHARD = r"\d*(?:_\d+)?$"  # the number that a partition adds to a constraint's name, and that of a shard
 _LAST_COLUMN = re.compile(rf"_(message_id|run_id)(?:_thread_id)?_(?:fkey|key|idx){_SHARD}")
@@ -132,6 +134,8 @@ def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
     relayed = _RELAYED.search(str(error)) if sqlstate == _INTERNAL else None
     if relayed is not None:
         sqlstate, constraint = _RELAYED_STATES[relayed[1]], relayed[2]
+    if sqlstate == _INTERNAL and _SHARD_AT_COMMIT.search(str(error)):  # the server of the rows may have committed
+        return Failure(Kind.LOST, f"another server of the database was lost at COMMIT: {error}")
     if sqlstate in _VIOLATIONS:
         said = f"{error}: {detail}" if detail else str(error)
         return Failure(_VIOLATIONS[sqlstate], said, _columns(constraint, detail))
@@ -210,7 +214,7 @@ def commit_unheard(error: BaseException) -> StorageError | None:
     if failure is None or failure.kind is not Kind.LOST:
         return None
     return StorageError(
-        "the connection was lost during COMMIT, so the transaction may be committed or not; read the data before you "
+        "a connection was lost during COMMIT, so the transaction may be committed or not; read the data before you "
         f"repeat it: {failure.detail}"
     )
 
