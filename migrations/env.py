@@ -21,7 +21,7 @@ def run_online(connection: Connection, schema: str | None) -> None:
         if not inspect(connection).has_schema(schema):
             connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
         connection.commit()
-        event.listen(connection, "begin", _limit_waiting)
+        event.listen(connection, "begin", _prepare)
     context.configure(
         connection=connection,
         version_table=VERSION_TABLE,
@@ -34,9 +34,14 @@ def run_online(connection: Connection, schema: str | None) -> None:
         context.run_migrations(schema=schema)
 
 
-def _limit_waiting(connection: Connection) -> None:
-    """Limit the wait for locks in each revision's transaction. CONCURRENTLY runs outside of one and is not limited."""
+def _prepare(connection: Connection) -> None:
+    """Limit the wait for locks in each revision's transaction. CONCURRENTLY runs outside of one and is not limited.
+
+    Citus refuses to change a view after it changed the shards of a table in parallel. A plain PostgreSQL does not use
+    that setting.
+    """
     connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_milliseconds()}")
+    connection.exec_driver_sql("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
 
 
 def _milliseconds() -> int:

@@ -1,6 +1,4 @@
-"""The pages list encrypted columns, schema revisions, the columns of views and tables to distribute. Each list matches
-the schema.
-"""
+"""The pages list encrypted columns, schema revisions and the columns of views. Each list matches the schema."""
 
 from __future__ import annotations
 
@@ -11,7 +9,6 @@ from pathlib import Path
 
 from chatledger import migrate
 from chatledger.storage.rows.encryption import ENCRYPTED
-from chatledger.storage.schema.tables import INSERTION_ORDER, SCHEMA
 from chatledger.storage.schema.views import VIEWS
 from tests.docs.pages import DOCS, ROOT
 
@@ -43,11 +40,3 @@ def test_the_columns_of_the_views(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "new.db")) as file:
         columns = {view: [row[1] for row in file.execute(f"PRAGMA table_info({view})")] for view in VIEWS}
     assert {view: cells[1].split(", ") for view, cells in rows("sql.md", "The views").items()} == columns
-
-
-def test_the_tables_to_distribute() -> None:
-    """All tables, each after those that it points at."""
-    page = (DOCS / "explanation" / "scale.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^SELECT create_distributed_table\('(.*?)', 'tenant_id'(.*)\);$", page, re.MULTILINE)
-    assert [table for table, _ in listed] == [f"{SCHEMA}.{table.name}" for table in INSERTION_ORDER]
-    assert {placed for _, placed in listed[1:]} == {f", colocate_with => '{listed[0][0]}'"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, UsageError
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, run
 from chatledger.cli.output import print_list, print_table
 from chatledger.cli.progress import working
@@ -47,6 +47,10 @@ def migrate(
             show_default="leave it as it is",
         ),
     ] = None,
+    distributed: Annotated[
+        bool,
+        typer.Option("--distributed", help="Also distribute the tables over Citus that are not distributed yet."),
+    ] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -61,17 +65,26 @@ def migrate(
 
     def command() -> int:
         import chatledger
+        from chatledger.storage.schema.distribution import LocalRows
 
-        _check_options(to, sql=sql, yes=yes, rls=rls)
+        _check_options(to, sql=sql, yes=yes, rls=rls, distributed=distributed)
         if sql:
             print(chatledger.offline_sql(url, to=to), end="")
             return ExitCode.OK
-        with working("migrating", quiet=as_json):
-            status = chatledger.migrate(url, to=to, rls=rls, discard=yes, discard_tombstones=discard_tombstones)
+        try:
+            with working("migrating", quiet=as_json):
+                status = chatledger.migrate(
+                    url, to=to, rls=rls, distributed=distributed, discard=yes, discard_tombstones=discard_tombstones
+                )
+        except LocalRows as error:
+            say(error.because)
+            print(json.dumps({"statements": error.statements}) if as_json else "\n".join(error.statements))
+            return ExitCode.FOUND
         if as_json:
             print(_as_json(status))
         else:
             print(f"{_name(url)} is at schema {status.found or 'none'}{_security(status.rls)}")
+            _print_local(status)
         return ExitCode.OK
 
     run(command, debug=debug)
@@ -103,6 +116,7 @@ def schema(
             found = f"found {status.found or 'none'}, expected {status.expected}"
             print(f"{_name(url)}: {found}{_security(status.rls)}", end="")
             print("" if status.usable else f"; run: chatledger migrate --url {shlex.quote(_name(url))}")
+            _print_local(status)
         return ExitCode.OK if status.usable else ExitCode.FOUND
 
     run(command, debug=debug)
@@ -127,18 +141,25 @@ def _as_item(name: str, view: View) -> dict[str, object]:
     return {"view": name, "meaning": view.meaning, "columns": columns}
 
 
-def _check_options(to: str, *, sql: bool, yes: bool, rls: bool | None) -> None:
+def _check_options(to: str, *, sql: bool, yes: bool, rls: bool | None, distributed: bool) -> None:
     if to not in ("head", "base") and not to.isdigit():
         raise UsageError(f"--to takes a revision such as 0001, head or base, not {to!r}")
     if to == "base" and not (sql or yes):
         raise UsageError("--to base drops all tables, with the data of every tenant; add --yes to confirm it")
     if rls is not None and (sql or to == "base"):
         raise UsageError("--rls and --no-rls need the tables of a database; leave out --sql and --to base")
+    if distributed and (sql or to == "base"):
+        raise UsageError("--distributed needs the tables of a database; leave out --sql and --to base")
 
 
 def _as_json(status: SchemaStatus) -> str:
     told = {"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls}
-    return json.dumps(told)
+    return json.dumps({**told, "local_tables": status.local_tables})
+
+
+def _print_local(status: SchemaStatus) -> None:
+    if status.local_tables:
+        print(f"not distributed: {', '.join(status.local_tables)}; run: chatledger migrate --distributed")
 
 
 def _security(rls: bool) -> str:

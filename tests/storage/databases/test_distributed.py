@@ -33,6 +33,7 @@ from tests.faults.proxy import Cut, Proxy, proxied
 from tests.faults.test_outcome import until
 from tests.formats.streams.split_responses import split
 from tests.formats.streams.test_storage import CALL, SEARCH, said
+from tests.migrations.citus import EXTENSION
 from tests.storage.databases.test_scope import (
     CALLS,
     NOBODYS,
@@ -133,16 +134,11 @@ async def test_a_transaction_on_a_callers_connection_writes_one_table_a_statemen
 
 # --- The choice -------------------------------------------------------------------------------------------------------
 
-_CITUS = (
-    "INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)"
-    " SELECT 4242, 'citus', 10, oid, false, '13.2-1' FROM pg_namespace WHERE nspname = 'pg_catalog'"
-)
-
 
 async def test_a_ledger_asks_the_database_whether_it_is_distributed(pg_database: Database, sent: list[str]) -> None:
     for stated, expected in ((None, False), (True, True)):
         assert await is_by_table(pg_database, sent, distributed=stated) == expected
-    await query(pg_database, _CITUS)
+    await query(pg_database, EXTENSION)
     for stated, expected in ((None, True), (False, False)):
         assert await is_by_table(pg_database, sent, distributed=stated) == expected
 
@@ -167,6 +163,15 @@ async def test_a_file_is_not_distributed(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="distributed=True"):
             Transaction(connection, distributed=True)
     await engine.dispose()
+
+
+async def test_a_distributed_ledger_has_no_replica(pg_database: Database) -> None:
+    """The position is one of the coordinator. A standby of a worker may be behind it: 66 of 80 reads were stale."""
+    with pytest.raises(StorageError, match="distributed by tenant cannot have a replica"):
+        await Ledger.open(pg_database.url, replica=pg_database.url, distributed=True)
+    await query(pg_database, EXTENSION)
+    with pytest.raises(StorageError, match="distributed by tenant cannot have a replica"):
+        await Ledger.open(pg_database.url, replica=pg_database.url)
 
 
 # --- The outcomes -----------------------------------------------------------------------------------------------------

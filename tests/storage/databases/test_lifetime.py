@@ -64,7 +64,7 @@ async def test_the_default_leaves_room_for_four_processes(pg_database: Database)
 
 
 async def test_a_replica_has_a_pool_of_the_same_size(pg_database: Database) -> None:
-    async with pg_database.open(pool_size=3, max_overflow=0, replica=pg_database.url) as ledger:
+    async with pg_database.open(pool_size=3, max_overflow=0, replica=pg_database.url, distributed=False) as ledger:
         replica = ledger._guard.replica
         assert replica is not None
         pool: Any = replica.database._engine.pool

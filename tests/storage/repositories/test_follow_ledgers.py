@@ -221,7 +221,7 @@ async def test_a_follower_reads_the_primary_and_not_its_replica(pg_database: Dat
     """A replica may be behind: a state of it would be older than the one that a follower has read."""
     async with (
         proxied(pg_database.url) as line,
-        pg_database.open(replica=line.url) as ledger,
+        pg_database.open(replica=line.url, distributed=False) as ledger,
         pg_database.open() as writer,
     ):
         await hear_every_change(ledger, writer)

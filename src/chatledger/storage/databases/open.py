@@ -26,7 +26,7 @@ from chatledger.storage.drivers.urls import (
     sqlite_path,
     without_password,
 )
-from chatledger.storage.schema.distribution import has_citus, only_servers_distribute
+from chatledger.storage.schema.distribution import has_citus, is_worker, only_servers_distribute
 from chatledger.storage.schema.row_security import agreed, only_postgresql
 from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.versions import (
@@ -145,6 +145,11 @@ async def open_replica(
     try:
         if not isinstance(database, PostgresqlDatabase):
             raise StorageError("a replica needs PostgreSQL; a SQLite file cannot have one")
+        if database.distributed:
+            raise StorageError(
+                "a database that is distributed by tenant cannot have a replica: a position is the coordinator's, and "
+                "the standby of another server may be behind it; leave out replica"
+            )
         return _make_replica(replica, schema=schema, pooler=pooler, primary=database, pool=pool)
     except BaseException:
         await database.close()
@@ -228,6 +233,15 @@ async def open_engine(
     )
 
 
+def _at_worker(schema: str, status: SchemaStatus) -> SchemaMismatch:
+    statement = f"SELECT create_reference_table('{schema}.{VERSION_TABLE}')"
+    detail = (
+        "this server is a worker of Citus: it has chatledger's distributed tables and not the revision of the schema; "
+        f"open the ledger at the coordinator, or run once there: {statement}"
+    )
+    return SchemaMismatch(None, status.expected, statement, detail)
+
+
 class Tables(NamedTuple):
     """What a ledger has to know of the tables. `secured`: each transaction sets the tenant for row-level security.
     `distributed`: they are distributed by tenant, so each statement writes one table.
@@ -255,6 +269,8 @@ async def require_engine(
                         "this engine does not enforce foreign keys; call chatledger.configure_sqlite(engine)"
                     )
             status = await connection.run_sync(read_status, schema)
+            if status.found is None and schema is not None and await connection.run_sync(is_worker, schema):
+                raise _at_worker(schema, status)
             secured = status.usable and await connection.run_sync(agreed, schema, rls, command)
             if distributed is None:
                 distributed = schema is not None and await connection.run_sync(has_citus)

@@ -13,8 +13,9 @@ import io
 import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from alembic import command, context
 from alembic.config import Config
@@ -29,7 +30,7 @@ from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
 from chatledger.storage.drivers.errors import Kind, read_failure, translate
 from chatledger.storage.drivers.sqlite import SqliteConnection, create_private
 from chatledger.storage.drivers.urls import ADDRESS, MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
-from chatledger.storage.schema import row_security
+from chatledger.storage.schema import distribution, row_security
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS
 from chatledger.storage.upgrade.discard import NOTHING, Allowed, comment, require_nothing_lost
@@ -43,6 +44,8 @@ from chatledger.storage.upgrade.versions import (
     require_schema_name,
     require_usable,
 )
+
+T = TypeVar("T")
 
 _LOCK = 0x63_68_61_74_6C_65_64  # "chatled": one migrator at a time in a PostgreSQL database
 _log = logging.getLogger("chatledger.migrations")
@@ -62,6 +65,7 @@ def migrate(
     to: str = "head",
     schema: str = SCHEMA,
     rls: bool | None = None,
+    distributed: bool = False,
     discard: bool = False,
     discard_tombstones: bool = False,
 ) -> SchemaStatus:
@@ -73,7 +77,8 @@ def migrate(
 
     `url` is that of `Ledger.open`. `to` is `head` (the default), `base` or the number of a revision, and `schema` the
     PostgreSQL schema of the tables. `rls` switches row-level security on or off for all tables, on PostgreSQL from
-    version 15; None leaves it. A database that is one revision newer than this release stays as it is.
+    version 15; None leaves it. `distributed` also distributes the tables that are not distributed yet by tenant over
+    the servers of Citus. A database that is one revision newer than this release stays as it is.
 
     On the way down, `discard=True` discards the rows and values that the older schema has no place for, and
     `discard_tombstones=True` the tombstones of erasures. Without them a migration that would lose some changes nothing,
@@ -81,22 +86,26 @@ def migrate(
 
     A SQLite file is first copied to `<file>.<revision>.bak`; its migration is one transaction. On PostgreSQL each
     revision is a transaction. Raises StorageError, InvalidArgument for an unknown revision, and SchemaMismatch for a
-    database that is more than one revision newer.
+    database that is more than one revision newer. With `distributed`, raises StorageError before anything is changed if
+    a table that is not distributed has rows.
     """
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
     require(BOOL_OR_NONE, rls=rls)
-    require(BOOL, discard=discard, discard_tombstones=discard_tombstones)
+    require(BOOL, distributed=distributed, discard=discard, discard_tombstones=discard_tombstones)
     allowed = Allowed(discard, discard_tombstones)
     address = read_url(url)
     _require_revision(to)
     if address.get_backend_name() == "sqlite":
         if rls:
             raise row_security.only_postgresql()
+        if distributed:
+            raise distribution.only_servers_distribute()
         if sqlite_path(address) == MEMORY:
             raise StorageError("a database in memory is made at the newest revision when it is opened")
         return upgrade_file(sqlite_path(address), to=to, allowed=allowed)
-    return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema), rls, allowed))
+    work = _migrate_postgresql(address, to, require_schema_name(schema), rls, allowed, distributed=distributed)
+    return _in_new_loop(work)
 
 
 def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
@@ -293,16 +302,24 @@ def _copy(path: str, target: str) -> None:
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 
-async def _migrate_postgresql(address: Any, to: str, schema: str, rls: bool | None, allowed: Allowed) -> SchemaStatus:
+async def _migrate_postgresql(
+    address: Any, to: str, schema: str, rls: bool | None, allowed: Allowed, *, distributed: bool
+) -> SchemaStatus:
     engine = create_postgresql_engine(address)
     try:
-        return await upgrade_engine(engine, schema, to=to, rls=rls, allowed=allowed)
+        return await upgrade_engine(engine, schema, to=to, rls=rls, allowed=allowed, distributed=distributed)
     finally:
         await engine.dispose()
 
 
 async def upgrade_engine(
-    engine: AsyncEngine, schema: str, *, to: str = "head", rls: bool | None = None, allowed: Allowed = NOTHING
+    engine: AsyncEngine,
+    schema: str,
+    *,
+    to: str = "head",
+    rls: bool | None = None,
+    allowed: Allowed = NOTHING,
+    distributed: bool = False,
 ) -> SchemaStatus:
     try:
         async with engine.connect() as lock:
@@ -310,8 +327,13 @@ async def upgrade_engine(
             await lock.execution_options(isolation_level="AUTOCOMMIT")
             await _lock(lock)
             try:
+                if distributed:
+                    await _in_transaction(engine, distribution.require_empty, schema)
                 await _until_locked(lambda: _run_once(engine, schema, to, allowed))
-                return await _until_locked(lambda: _secure_once(engine, schema, rls))
+                await _until_locked(lambda: _secure_once(engine, schema, rls))
+                if distributed:
+                    await _distribute(engine, schema)
+                return await _in_transaction(engine, _read_status, schema)
             finally:
                 await lock.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
     except Exception as error:
@@ -327,7 +349,7 @@ async def _lock(connection: AsyncConnection) -> None:
         await asyncio.sleep(_ASK_AGAIN)
 
 
-async def _until_locked(step: Callable[[], Awaitable[SchemaStatus]]) -> SchemaStatus:
+async def _until_locked(step: Callable[[], Awaitable[T]]) -> T:
     """Repeat the step while it does not get a lock. Finished revisions stay, so each attempt continues after them."""
     for pause in RETRY_AFTER:
         try:
@@ -355,23 +377,41 @@ async def _run_once(engine: AsyncEngine, schema: str, to: str, allowed: Allowed)
         return status
 
 
-async def _secure_once(engine: AsyncEngine, schema: str, rls: bool | None) -> SchemaStatus:
+async def _secure_once(engine: AsyncEngine, schema: str, rls: bool | None) -> None:
     async with engine.begin() as connection:
         await connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
-        return await connection.run_sync(_secure, schema, rls)
+        await connection.exec_driver_sql(distribution.SEQUENTIAL)
+        await connection.run_sync(_secure, schema, rls)
 
 
-def _secure(connection: Connection, schema: str, rls: bool | None) -> SchemaStatus:
+def _secure(connection: Connection, schema: str, rls: bool | None) -> None:
     if rls is not None and read_status(connection, schema).found is not None:
         (row_security.enable if rls else row_security.disable)(connection, schema)
-    return read_status(connection, schema)
+
+
+async def _distribute(engine: AsyncEngine, schema: str) -> None:
+    """Each table in a transaction of its own. A second call goes on with those that are left."""
+    await _in_transaction(engine, distribution.require_empty, schema)  # a revision may have filled its table
+    async with engine.connect() as connection:
+        await connection.execution_options(isolation_level="AUTOCOMMIT")
+        await connection.run_sync(distribution.distribute, schema)
+
+
+async def _in_transaction(engine: AsyncEngine, work: Callable[[Connection, str], T], schema: str) -> T:
+    async with engine.begin() as connection:
+        return await connection.run_sync(work, schema)
+
+
+def _read_status(connection: Connection, schema: str) -> SchemaStatus:
+    local = distribution.local_tables(connection, schema)
+    return replace(read_status(connection, schema), local_tables=tuple(local))
 
 
 async def _read_postgresql_status(address: Any, schema: str) -> SchemaStatus:
     engine = create_postgresql_engine(address)
     try:
         async with engine.connect() as connection:
-            return await connection.run_sync(read_status, schema)
+            return await connection.run_sync(_read_status, schema)
     except Exception as error:
         raise _ours(error) from error
     finally:

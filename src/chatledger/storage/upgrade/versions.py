@@ -36,6 +36,8 @@ class SchemaStatus:
     """The revision that this release needs."""
     rls: bool = False
     """Whether row-level security is on for every table. Always False on SQLite."""
+    local_tables: tuple[str, ...] = ()
+    """The tables that Citus does not distribute. `migrate` and `schema_status` read them; empty without Citus."""
 
     @property
     def usable(self) -> bool:
