@@ -18,10 +18,13 @@ FIRST, SECOND = datetime(2025, 6, 1, 12, tzinfo=UTC), datetime(2025, 6, 2, 12, t
 
 async def move(ledger: Ledger, run_id: str, moment: datetime) -> None:
     """The run and its messages, which are of now."""
+    tenant = ledger._scope.tenant.name
     await ledger._scope.write(
         lambda sql: [
-            sql.execute(update(table).where(table.c.run_id == run_id).values({column: moment}))
-            for table, column in ((runs, "started_at"), (messages, "created_at"))
+            sql.execute(
+                update(table).where(table.c.tenant_id == tenant, table.c.run_id == run_id).values({name: moment})
+            )
+            for table, name in ((runs, "started_at"), (messages, "created_at"))
         ]
     )
 
