@@ -355,6 +355,23 @@ async def test_messages_from_elsewhere_are_beside_the_conversation(ledger: Ledge
     assert [branch.version for branch in await ledger.branches.list("c")] == [3, 3]
 
 
+@pytest.mark.parametrize("following", [talk(1, 2, 3), talk(5, 6)], ids=["goes on", "begins anew"])
+async def test_a_draft_from_elsewhere_is_beside_the_conversation(ledger: Ledger, following: list[Any]) -> None:
+    """The thread is neither empty, nor does the save go on behind the draft or wait for its end."""
+    store = LedgerConversationStore(ledger)
+    conversation = await saved(store, talk(1, 2))
+    async with ledger.stream("c") as draft:
+        await draft.feed("So")
+        await draft.flush()
+        assert (await store.load("c", limit=1)).messages == talk(2)
+        conversation.messages = following
+        await store.save(conversation)
+        assert (await store.load("c")).messages == following
+        assert [message.state for message in await ledger.messages.history("c")] == ["complete"] * len(following)
+    assert [branch.version for branch in await ledger.branches.list("c")] == [3, len(following)]
+    assert draft.message.text == "So"
+
+
 @pytest.mark.parametrize("wrong", [{"ledger": "l.db"}, {"rules": "loose"}])
 async def test_arguments_are_checked(ledger: Ledger, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):

@@ -201,7 +201,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         """
         if expected is None or not write.continues_one_path:
             return False
-        end = await self._ledger.messages.history(write.id, newest=1, partials=False)
+        end = await self._ledger.messages.history(write.id, newest=1)
         stored = await read_stored(self._ledger, write.id)
         write.require(stored, expected)
         assert stored is not None
@@ -244,7 +244,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         """Let the active branch end at the entry (None: before the first): it does, or another one does and becomes the
         active one, or a new branch does. An entry of another conversation is copied with its path.
         """
-        end = await transaction.messages.history(write.id, newest=1, partials=False)
+        end = await transaction.messages.history(write.id, newest=1)
         if last_entry(end.messages) == entry_id:
             return
         if entry_id is None:
@@ -257,7 +257,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
                 return
         for branch in await transaction.branches.list(write.id):
             if branch.version == at and not branch.active:
-                last = await transaction.messages.history(write.id, branch=branch.branch, newest=1, partials=False)
+                last = await transaction.messages.history(write.id, branch=branch.branch, newest=1)
                 if last_entry(last.messages) == entry_id:
                     await transaction.branches.activate(write.id, branch.branch)
                     return

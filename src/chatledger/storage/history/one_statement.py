@@ -48,14 +48,15 @@ class PageRows:
     calls: list[Row]
 
 
-def page_parameters(*, low: int, high: int, size: int | None, backward: bool) -> dict[str, Any]:
+def page_parameters(*, low: int, high: int, size: int | None, backward: bool, partials: bool) -> dict[str, Any]:
     """The parameters of PAGE and NEWEST, without those that name the branch: `size` messages of the path within
-    low … high, from the beginning or, with `backward`, from the end.
+    low … high, from the beginning or, with `backward`, from the end. Without `partials` the path ends before the
+    message that is being written.
 
     With `size` None the statement returns all of them, or no message if there are more than SMALL.
     """
     size, whole = (SMALL, True) if size is None else (size, False)
-    return {"low": low, "high": high, "size": size, "whole": whole, "backward": backward}
+    return {"low": low, "high": high, "size": size, "whole": whole, "backward": backward, "partials": partials}
 
 
 def read_rows(rows: Sequence[Row]) -> PageRows | None:
@@ -84,16 +85,18 @@ def _select(arm: int, alias: str, table: str, columns: Sequence[str]) -> str:
     )
 
 
-_BRANCH = """
-SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent,
-  CASE WHEN :backward::boolean THEN greatest(:low::bigint, least(:high::bigint, b.last_seq) - :size::bigint + 1)
+_END = """least(:high::bigint,
+    CASE WHEN NOT :partials::boolean AND b.partial_seq = b.last_seq THEN b.last_seq - 1 ELSE b.last_seq END)"""
+_BRANCH = f"""
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent, b.partial_seq,
+  CASE WHEN :backward::boolean THEN greatest(:low::bigint, {_END} - :size::bigint + 1)
     ELSE :low::bigint END AS first,
-  CASE WHEN :backward::boolean THEN least(:high::bigint, b.last_seq)
-    WHEN :whole::boolean AND least(:high::bigint, b.last_seq) - coalesce(b.absent, 0) >= :low::bigint + :size::bigint
+  CASE WHEN :backward::boolean THEN {_END}
+    WHEN :whole::boolean AND {_END} - coalesce(b.absent, 0) >= :low::bigint + :size::bigint
       THEN :low::bigint - 1
-    ELSE least(:high::bigint, b.last_seq, :low::bigint + :size::bigint - 1) END AS last
-FROM {schema}threads t
-LEFT JOIN {schema}branches b
+    ELSE least({_END}, :low::bigint + :size::bigint - 1) END AS last
+FROM {{schema}}threads t
+LEFT JOIN {{schema}}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 LIMIT 1
@@ -116,7 +119,7 @@ _WHOLE_GROUPS = f"""
 w AS ({_BRANCH}), g AS (
 SELECT * FROM w
 UNION ALL
-SELECT g.user_id, g.active_branch, g.branch, g.last_seq, g.lineage, g.stamp, g.absent, c.first, g.last
+SELECT g.user_id, g.active_branch, g.branch, g.last_seq, g.lineage, g.stamp, g.absent, g.partial_seq, c.first, g.last
 FROM g CROSS JOIN LATERAL (
   SELECT min(r.call_seq) AS first FROM ({_segments("g")}) s CROSS JOIN LATERAL (
     SELECT * FROM {{schema}}tool_results r WHERE r.tenant_id = :tenant AND r.thread_id = :thread
@@ -128,7 +131,7 @@ FROM g CROSS JOIN LATERAL (
 # residual of another kind, which a statement cannot read if it is encrypted; then the window begins a turn earlier.
 _WHOLE_TURN = f"""
 w AS ({_BRANCH}), b AS (
-SELECT w.user_id, w.active_branch, w.branch, w.last_seq, w.lineage, w.stamp, w.absent, coalesce((
+SELECT w.user_id, w.active_branch, w.branch, w.last_seq, w.lineage, w.stamp, w.absent, w.partial_seq, coalesce((
   SELECT max(u.seq) FROM ({_segments("w")}) s CROSS JOIN LATERAL (
     SELECT r.seq FROM {{schema}}messages r WHERE r.tenant_id = :tenant AND r.thread_id = :thread
     AND r.branch = s.branch AND r.seq BETWEEN s.low AND s.high AND r.role = 'user' AND r.residual IS NULL
@@ -140,7 +143,7 @@ SELECT w.user_id, w.active_branch, w.branch, w.last_seq, w.lineage, w.stamp, w.a
 # The LIMIT in _BRANCH repeats what the key guarantees. The planner multiplies the frequencies of the key's columns.
 # With one thread id in many tenants it would expect hundreds of branches, and read the whole thread to join them.
 _HEADER_NUMBERS = {"branch": "b.branch", "seq": "b.last_seq", "call_count": "b.active_branch"}
-_HEADER_TEXTS = ("b.user_id", "b.lineage", "b.stamp::text", "b.absent::text", "b.last::text")
+_HEADER_TEXTS = ("b.user_id", "b.lineage", "b.stamp::text", "b.absent::text", "b.partial_seq::text", "b.last::text")
 _HEADER_VALUES = {_PLACES[name]: value for name, value in _HEADER_NUMBERS.items()}
 _HEADER_VALUES |= dict(zip(_TEXT_PLACES, _HEADER_TEXTS, strict=False))
 _HEADER_SELECT = f"SELECT {_row(_HEADER, _HEADER_VALUES)} FROM b"
@@ -158,10 +161,11 @@ TURN = f"WITH {_WHOLE_TURN}, " + " UNION ALL ".join(_ARMS)
 
 
 def _header(row: Row) -> Row:
-    """(user_id, active_branch, branch, last_seq, lineage, stamp, absent, last)"""
-    user_id, lineage, stamp, absent, last = _TEXTS_OF_HEADER(row)
+    """(user_id, active_branch, branch, last_seq, lineage, stamp, absent, partial_seq, last)"""
+    user_id, lineage, stamp, *others, last = _TEXTS_OF_HEADER(row)
     branch, last_seq, active_branch = _NUMBERS_OF_HEADER(row)
-    numbers = (0 if stamp is None else int(stamp), None if absent is None else int(absent), int(last))
+    absent, partial_seq = (None if other is None else int(other) for other in others)
+    numbers = (0 if stamp is None else int(stamp), absent, partial_seq, int(last))
     return user_id, active_branch, branch, last_seq, lineage, *numbers
 
 

@@ -82,7 +82,8 @@ def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
     size = window.size
     backward = size is not None and window.is_backward
     statement = PAGE if window.newest is None else NEWEST
-    return statement, {**window.place, **page_parameters(low=low, high=high, size=size, backward=backward)}
+    interval = page_parameters(low=low, high=high, size=size, backward=backward, partials=window.partials)
+    return statement, {**window.place, **interval}
 
 
 def read_page(window: Window, rows: Sequence[Row]) -> History | None:
@@ -139,9 +140,9 @@ def _history(
     previous_cursor: int | None = None,
     next_cursor: int | None = None,
 ) -> History:
-    partial = bool(messages) and messages[-1].state == "partial"
-    mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp, partial=partial)
-    return History(window.thread_id, path.branch, messages, path.last_seq, previous_cursor, next_cursor, mark=mark)
+    partial = path.draft is not None or (bool(messages) and messages[-1].state == "partial")
+    mark = write_mark(window.thread, path.branch, path.version, path.stamp, partial=partial)
+    return History(window.thread_id, path.branch, messages, path.version, previous_cursor, next_cursor, mark=mark)
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------

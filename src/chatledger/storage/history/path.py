@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from chatledger.errors import BranchNotFound, ChatLedgerError, DamagedCell, ThreadNotFound
@@ -36,6 +36,9 @@ class Path:
     """One branch in the state of this snapshot: its last seq, the branches that store its messages, and its stamp.
     `absent` is the number of positions without a message, None if the thread never had one; with 0 or None, the
     messages stand at 1, 2, 3 … without gaps.
+
+    `draft` is the seq of the message that is being written, if the window leaves that out; `last_seq` is then the seq
+    before it.
     """
 
     branch: int
@@ -43,10 +46,16 @@ class Path:
     segments: list[Segment]
     stamp: int
     absent: int | None = None
+    draft: int | None = None
+
+    @property
+    def version(self) -> int:
+        """The last position of the branch."""
+        return self.last_seq if self.draft is None else self.draft
 
 
 _BRANCH = """
-SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent, b.partial_seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
@@ -62,12 +71,12 @@ def find_path(sql: Sql, window: Window) -> Path:
 
 
 def read_path(window: Window, row: Row | None) -> Path:
-    """The path of a row (user_id, active_branch, branch, last_seq, lineage, stamp, absent). Raises as `find_path`, and
-    DamagedCell.
+    """The path of a row (user_id, active_branch, branch, last_seq, lineage, stamp, absent, partial_seq). Raises as
+    `find_path`, and DamagedCell.
     """
     if row is None or window.tenant.user not in (None, row[0]):
         raise ThreadNotFound(window.thread_id)
-    _, _, branch, last_seq, lineage, stamp, absent = row
+    _, _, branch, last_seq, lineage, stamp, absent, partial_seq = row
     if branch is None:
         if window.branch is None:
             raise damaged_active_branch(window.thread_id)
@@ -75,7 +84,9 @@ def read_path(window: Window, row: Row | None) -> Path:
     for name, number in (("last_seq", last_seq), ("stamp", stamp), ("absent", absent or 0)):
         if type(number) is not int:
             raise damaged_cell(branches, name, {"thread_id": window.thread_id, "branch": branch})
-    return Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch), stamp, absent)
+    path = Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch), stamp, absent)
+    leaves_draft_out = not window.partials and partial_seq == last_seq
+    return replace(path, last_seq=last_seq - 1, draft=last_seq) if leaves_draft_out else path
 
 
 def load_path(

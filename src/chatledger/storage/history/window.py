@@ -24,7 +24,7 @@ class Window:
     """`thread` is the key as stored. `branch` None is the active branch. Without a size the window is the whole branch.
 
     At most one size is given: `limit` (with `before` or `after`), `newest` (with `before`), `last`, `last_turns` or
-    `max_tokens`.
+    `max_tokens`. `partials` False leaves out the message at the end that is being written: the path ends before it.
     """
 
     tenant: Tenant
@@ -40,6 +40,7 @@ class Window:
     max_tokens: int | None = None
     count_tokens: Callable[[ChatMessage], int] | None = None
     run_id: str | None = None
+    partials: bool = True
 
     @classmethod
     def of(cls, tenant: Tenant, thread_id: str, branch: int | None = None, **options: Any) -> Self:

@@ -80,7 +80,7 @@ class HeldThread:
 
 _HELD = """
 SELECT t.rules, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent,
-  b.last_role, b.open_calls, b.partial_seq
+  b.partial_seq, b.last_role, b.open_calls
 FROM {schema}threads t
 JOIN {schema}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
@@ -95,9 +95,9 @@ def hold_changeable(sql: Sql, window: Window) -> HeldThread:
     if not rows:
         raise damaged_active_branch(window.thread_id)
     held: dict[int, HeldBranch] = {}
-    for _, *place, last_role, open_calls, partial_seq in rows:
+    for _, *place, last_role, open_calls in rows:
         path = read_path(window, place)
-        tip = read_tip(window.thread_id, path.branch, path.last_seq, last_role, open_calls, partial_seq)
+        tip = read_tip(window.thread_id, path.branch, path.last_seq, last_role, open_calls, place[-1])
         held[path.branch] = HeldBranch(path, tip)
     return HeldThread(rows[0][2], rows[0][0], held)
 

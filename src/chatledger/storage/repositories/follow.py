@@ -124,7 +124,7 @@ class _Branch:
 
 
 _BRANCH = """
-SELECT t.created_at, b.partial_seq, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent
+SELECT t.created_at, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent, b.partial_seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
@@ -136,11 +136,11 @@ def _find_branch(sql: Sql, window: Window) -> _Branch:
     """Raises ThreadNotFound (also for another user's thread), BranchNotFound and DamagedCell."""
     template = _BRANCH.replace(":branch", ":branch::int") if sql.dialect == "postgresql" else _BRANCH
     rows: Sequence[Row] = sql.fetch(template, window.place)
-    path = read_path(window, rows[0][2:] if rows else None)
+    path = read_path(window, rows[0][1:] if rows else None)
     created_at: Any = rows[0][0]
     if isinstance(created_at, datetime):
         created_at = to_microseconds(created_at.replace(tzinfo=UTC))
-    return _Branch(path, rows[0][1], created_at)
+    return _Branch(path, rows[0][-1], created_at)
 
 
 def _position_at(sql: Sql, window: Window, branch: _Branch) -> Position:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -263,7 +262,7 @@ class MessageRepository:
 
         `run_id` keeps only that run's messages of the window, so a page may have fewer than `limit` or `newest`. A
         thread of another user than `user_id` is not found. `partials=False` leaves out a message that is still being
-        written; `version` includes it.
+        written, and no window counts it; `version` includes it.
 
         `max_tokens` returns the system and developer messages that the branch begins with, and after them the newest
         whole turns, as many as fit together. Raises LimitExceeded if not even the newest turn fits. `count_tokens`
@@ -301,11 +300,9 @@ class MessageRepository:
             max_tokens=max_tokens,
             count_tokens=count_tokens,
             run_id=run_id,
+            partials=partials,
         )
-        history = await self._scope.history(window, min_position=min_position)
-        if partials or not history.messages or history.messages[-1].state != "partial":
-            return history
-        return replace(history, messages=history.messages[:-1])
+        return await self._scope.history(window, min_position=min_position)
 
     def iterate(
         self, thread_id: str, *, branch: int | None = None, partials: bool = True
