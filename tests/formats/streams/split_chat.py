@@ -7,6 +7,9 @@ from itertools import zip_longest
 
 from tests.formats.streams.reading import Cut, Json, Object, in_halves
 
+_TEXTS = ("content", "refusal", "reasoning", "reasoning_content")
+"""What comes in pieces; any other text comes whole."""
+
 
 def chunk(finish_reason: str | None = None, **delta: Json) -> Object:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
@@ -38,7 +41,7 @@ def _deltas(key: str, value: Json, cut: Cut) -> Iterator[Object]:
     elif key == "reasoning_details" and isinstance(value, list):
         for detail in value:
             yield from ({key: [piece]} for piece in _detail(detail, cut))
-    elif isinstance(value, str) and key not in ("role", "name", "tool_call_id"):
+    elif isinstance(value, str) and key in _TEXTS:
         yield from ({key: piece} for piece in cut(value))
     else:
         yield {key: value}

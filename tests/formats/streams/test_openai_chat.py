@@ -164,6 +164,72 @@ def test_entries_of_a_list_are_in_the_order_of_their_indexes() -> None:
     assert message_of(*chunks)["reasoning_details"] == [details[0] | {"text": "aa"}, *details[1:]]
 
 
+KNOWN_TEXTS = ("content", "refusal", "reasoning", "reasoning_content")
+"""Deltas: two equal pieces are a word that is said twice."""
+KNOWN_VALUES = ("channel", "recipient")
+
+
+@pytest.mark.parametrize("key", KNOWN_TEXTS)
+def test_a_known_text_is_joined_though_its_pieces_are_equal(key: str) -> None:
+    assert message_of(*(chunk(**{key: "ha"}) for _ in range(3)))[key] == "hahaha"
+
+
+def test_known_texts_further_down_are_joined_though_their_pieces_are_equal() -> None:
+    arguments = [piece(0, "f", "1", id="a"), piece(0, None, "1")]
+    assert called(*arguments) == [call("a", "f", "11")]
+    custom = [{"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "a"}}]
+    custom.append({"index": 0, "custom": {"input": "a"}})
+    assert called(*custom)[0]["custom"] == {"name": "f", "input": "aa"}
+    legacy = [chunk(function_call={"name": "f", "arguments": "1"}), chunk(function_call={"arguments": "1"})]
+    assert message_of(*legacy)["function_call"] == {"name": "f", "arguments": "11"}
+    sound = {"data": "QQ", "transcript": "la"}
+    assert message_of(chunk(audio=sound), chunk(audio=sound))["audio"] == {"data": "QQQQ", "transcript": "lala"}
+    for key in ("text", "summary", "data"):
+        details = [chunk(reasoning_details=[{"index": 0, key: "ha"}]) for _ in range(2)]
+        assert message_of(*details)["reasoning_details"][0][key] == "haha"
+
+
+@pytest.mark.parametrize("key", KNOWN_VALUES)
+def test_a_value_that_is_no_delta_keeps_its_last_value(key: str) -> None:
+    values = ("analysis", "analysis", "final", "", None)
+    assert message_of(chunk(content="a"), *(chunk(**{key: value}) for value in values))[key] == "final"
+
+
+def test_the_arguments_of_a_tool_that_the_server_ran_keep_their_last_value() -> None:
+    ran = {"index": 0, "type": "search", "arguments": '{"q": 1}'}
+    done = [chunk(executed_tools=[ran]), chunk(executed_tools=[{**ran, "output": "3"}])]
+    assert message_of(*done)["executed_tools"] == [{**ran, "output": "3"}]
+    more = chunk(executed_tools=[{"index": 0, "arguments": '{"q": 2}'}])
+    assert message_of(*done, more)["executed_tools"][0]["arguments"] == '{"q": 2}'
+
+
+def test_of_equal_pieces_of_an_unknown_key_one_is_kept() -> None:
+    assert message_of(*(chunk(content="a", mood="calm") for _ in range(3)))["mood"] == "calm"
+    nested = chunk(extra={"inner": {"mood": "calm"}}, list=[{"index": 0, "mood": "calm"}])
+    message = message_of(nested, nested)
+    assert (message["extra"], message["list"]) == ({"inner": {"mood": "calm"}}, [{"index": 0, "mood": "calm"}])
+
+
+def test_different_pieces_of_an_unknown_key_are_joined_and_the_key_is_named() -> None:
+    pieces = ("ha", "ha", "", "ho", "ha")
+    stream = fed(NAME, [chunk(content="a"), *(chunk(mood=one) for one in pieces)])
+    assert stream.payload() == [{"role": "assistant", "content": "a", "mood": "hahahoha"}]
+    assert stream.unknown == [{"joined": "mood"}]
+    assert stream.payload()[0]["mood"] == "hahahoha"
+
+
+def test_an_unknown_key_further_down_is_named_once() -> None:
+    def entry(index: int, mood: str) -> Object:
+        return {"index": index, "type": "x", "mood": mood}
+
+    events = [chunk(extra={"mood": one}, list=[entry(0, one), entry(1, one)]) for one in "ab"]
+    events += [chunk(tool_calls=[piece(0, "f", one, id="a", extra={"mood": one})]) for one in "ab"]
+    stream = fed(NAME, events)
+    assert [one["mood"] for one in stream.payload()[0]["list"]] == ["ab", "ab"]
+    named = [{"joined": path} for path in ("extra.mood", "list[].mood", "tool_calls[].extra.mood")]
+    assert stream.unknown == named
+
+
 def test_other_choices_are_reported() -> None:
     event = chunk(content="a")
     other = {"index": 1, "delta": {"content": "b"}}
@@ -226,6 +292,9 @@ NOT_UNDERSTOOD: list[Object] = [
     {"type": "ping"},
     {"choices": {"index": 0}},
     {"choices": [{"index": 0, "delta": "x"}]},
+    {"choices": [{"index": 0, "text": "x", "finish_reason": None}]},
+    {"object": "text_completion", "choices": [{"index": 0, "text": "x", "finish_reason": "length"}], "usage": {}},
+    {"choices": [{"index": 0, "content_filter_offsets": {}, "finish_reason": None}]},
     {"choices": [], "usage": 7},
     chunk(content=7),
     chunk(content={"type": "text", "text": "x"}),
@@ -250,6 +319,12 @@ NOT_UNDERSTOOD: list[Object] = [
 def test_an_unknown_event_is_put_aside(event: Object) -> None:
     stream = fed(NAME, [chunk(role="assistant", content="One "), event, chunk(content="moment."), *end()])
     assert (stream.payload(), stream.unknown) == ([{"role": "assistant", "content": "One moment."}], [event])
+
+
+def test_the_reason_of_an_end_without_a_delta_is_known() -> None:
+    last: Object = {"choices": [{"index": 0, "finish_reason": "stop"}], "usage": {"total_tokens": 3}}
+    stream = fed(NAME, [chunk(content="a"), last])
+    assert (stream.finish_reason, stream.usage, stream.unknown) == ("stop", {"total_tokens": 3}, [last])
 
 
 def test_a_stream_that_says_nothing_has_no_message() -> None:

@@ -14,7 +14,7 @@ from chatledger.formats.streams.chat_merge import merge_list, merge_value
 from chatledger.formats.streams.deltas.openai_chat import read_chat_deltas
 from chatledger.formats.streams.events import Event, error_text, field, require
 from chatledger.formats.streams.stream import Stream
-from chatledger.formats.streams.tree import Json, Object, grow, object_under, whole
+from chatledger.formats.streams.tree import Json, Object, grow, joined_by_guess, object_under, whole
 
 DERIVED = frozenset(
     f"{prefix}.{suffix}"
@@ -45,11 +45,15 @@ class OpenaiChatStream(Stream):
 
     @property
     def unknown(self) -> Sequence[Event]:
-        """Includes the calls that never got a name: they cannot be run, and the payload leaves them out."""
+        """Includes the calls that never got a name: they cannot be run, and the payload leaves them out. At the end, it
+        names each unknown key whose pieces differ and were joined.
+        """
         nameless: list[Object] = [{"tool_calls": [call]} for call in self._calls.nameless()]
         legacy = self._nameless_legacy()
         nameless += [] if legacy is None else [{"function_call": legacy}]
-        return [*super().unknown, *({"choices": [{"index": 0, "delta": delta}]} for delta in nameless)]
+        put_aside = ({"choices": [{"index": 0, "delta": delta}]} for delta in nameless)
+        joined = joined_by_guess({**(self._message or {}), "tool_calls": self._calls.found})
+        return [*super().unknown, *put_aside, *({"joined": path} for path in joined)]
 
     def _nameless_legacy(self) -> Object | None:
         legacy: Object | None = whole((self._message or {}).get("function_call"))
@@ -76,7 +80,7 @@ class OpenaiChatStream(Stream):
         self.usage = whole(usage or self.usage)
         if error is not None:
             self.failure = error_text(error)
-        others = [choice for choice in choices or () if not _is_own(choice)]
+        others = [choice for choice in choices or () if not (_is_own(choice) and _has_delta(choice))]
         if others:
             self._unknown.append(event | {"choices": others})
         if any(delta.get("role") not in (None, "", "assistant") for delta in deltas):
@@ -123,6 +127,11 @@ class OpenaiChatStream(Stream):
 
 def _is_own(choice: Json) -> bool:
     return isinstance(choice, dict) and choice.get("index") in (None, 0) and choice.get("index") is not False
+
+
+def _has_delta(choice: Object) -> bool:
+    """A choice of a text completion has none. What it says of the end counts all the same."""
+    return "delta" in choice or choice.get("message") is not None
 
 
 def _merge_content(message: Object, value: Json) -> None:

@@ -14,7 +14,7 @@ Object = dict[str, Json]
 
 
 class Text:
-    """A text that grows."""
+    """A text that grows: its pieces are joined."""
 
     __slots__ = ("_pieces",)
 
@@ -32,6 +32,28 @@ class Text:
         return "".join(self._pieces)
 
 
+class Value(Text):
+    """A text that comes whole each time: its last piece."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self._pieces[-1] if self._pieces else ""
+
+
+class Unsure(Text):
+    """A text of which nobody knows whether it grows: one piece if all are equal, else they are joined."""
+
+    __slots__ = ()
+
+    @property
+    def is_joined(self) -> bool:
+        return any(piece != self._pieces[0] for piece in self._pieces)
+
+    def __str__(self) -> str:
+        return super().__str__() if self.is_joined else "".join(self._pieces[:1])
+
+
 class Sparse(dict[Any, Json]):
     """The entries of a list by their index, in any order and with gaps."""
 
@@ -40,13 +62,13 @@ class Sparse(dict[Any, Json]):
         return max(self, default=-1) + 1
 
 
-def grow(holder: dict[Any, Json], key: Any, piece: str) -> None:
-    """Add a piece to the text under a key; null and an absent key are an empty text."""
+def grow(holder: dict[Any, Json], key: Any, piece: str, kind: type[Text] = Text) -> None:
+    """Add a piece to the text under a key, which is of that kind; null and an absent key are an empty text."""
     held = holder.get(key)
     if not isinstance(held, Text):
         if held is not None and not isinstance(held, str):
             raise wrong(f"$.{key}", "text", held)
-        holder[key] = held = Text(held or "")
+        holder[key] = held = kind(held or "")
     held.add(piece)
 
 
@@ -80,6 +102,21 @@ def object_under(holder: Object, key: str) -> Object:
     if not isinstance(held, dict) or isinstance(held, Sparse):
         raise wrong(f"$.{key}", "an object", held)
     return held
+
+
+def joined_by_guess(message: Object) -> list[str]:
+    """The places of the texts of unknown keys whose pieces were joined, such as `list[].key`, each once."""
+    found: dict[str, None] = {}
+    pending: list[tuple[str, Json]] = [("", message)]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, Unsure) and value.is_joined:
+            found[path] = None
+        elif isinstance(value, dict):
+            pending += [(f"{path}.{key}" if path else str(key), one) for key, one in reversed(value.items())]
+        elif isinstance(value, list):
+            pending += [(f"{path}[]", one) for one in reversed(value)]
+    return list(found)
 
 
 def whole(value: Json) -> Json:

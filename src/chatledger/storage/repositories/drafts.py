@@ -187,8 +187,9 @@ class Draft:
 
     @property
     def unknown(self) -> Sequence[Any]:
-        """The events that the draft did not understand, whole and in their order. Those that are JSON are stored with
-        the message, as `unknown_events` in its `response_metadata`.
+        """The events that the draft did not understand, whole and in their order. A chat completion adds
+        `{"joined": key}` for each unknown key that came in different pieces, which were joined. Those that are JSON are
+        stored with the message, as `unknown_events` in its `response_metadata`.
         """
         return () if self._source is None else self._source.unknown
 
