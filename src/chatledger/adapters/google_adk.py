@@ -88,12 +88,13 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         Raises AlreadyExistsError if the session exists, and UnstorableValue.
         """
         now = platform_time.get_time()
+        created = moment(now)  # in microseconds, as the database keeps it
         place = Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
         delta = _Delta.of(state or {}, "state")
 
         async def write(to: Ledger | Transaction) -> str | None:
             await to.threads.create(
-                place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=moment(now)
+                place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=created
             )
             await delta.put(to, place)
             empty = await to.messages.append(place.thread_id, [], user_id=user_id)
@@ -104,7 +105,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             mark = await settled(in_transaction(self._ledger, write) if state else write(self._ledger))
         except AlreadyExists as error:
             raise AlreadyExistsError(f"Session with id {place.session_id} already exists.") from error
-        (session,) = await self._sessions({place: now})
+        (session,) = await self._sessions({place: now if created is None else created.timestamp()})
         _mark(session, mark)
         return session
 

@@ -254,6 +254,24 @@ class ChatLedgerSession:
         back = [*self._shortened(cut, head), *(_anew(one, one) for one in without_items)]
         await append_within(transaction, self.session_id, [*back, *suffix.output], rules=self._rules)
 
+    async def _atomic_replace_items(self, items: list[Item]) -> bool:
+        """Replace the whole history, for a compaction that is forced. The thread stays, with its title, its metadata,
+        its runs and its scores, and messages without an item stay as well. Returns False, with nothing written, if a
+        subclass stores items in its own way; the SDK then clears the session and adds the items.
+        """
+        if type(self).add_items is not ChatLedgerSession.add_items:
+            return False
+        messages = self._decode(items)
+        await settled(in_transaction(self._ledger, lambda tx: self._replace_all(tx, messages)))
+        return True
+
+    async def _replace_all(self, transaction: Transaction, messages: list[ChatMessage]) -> None:
+        removed: Sequence[ChatMessage] = []
+        with suppress(ThreadNotFound):
+            removed = await transaction.branches.rewind(self.session_id, 0)
+        back = [_anew(one, one) for one in removed if not write_items([one])]
+        await append_within(transaction, self.session_id, [*back, *messages], rules=self._rules, create=True)
+
     async def _prune(self, transaction: Transaction, expired: Callable[[Item], bool]) -> bool:
         """Retract the messages at the beginning, and of the next one the first items, as long as they are expired.
         Returns whether nothing is left. A call or a result ends it, because it would part a pair.

@@ -10,6 +10,7 @@ import pytest
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event, EventActions
+from google.adk.platform import time as platform_time
 from google.adk.sessions import Session
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.genai import types
@@ -164,13 +165,19 @@ async def test_an_event_between_the_making_of_a_session_and_its_mark_makes_it_st
     assert texts(await loaded(service)) == ["first"]
 
 
-async def test_a_session_without_events_was_updated_when_it_was_made(ledger: Ledger) -> None:
+async def test_a_session_without_events_was_updated_when_it_was_made(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock has more decimals than a database."""
     service = ChatLedgerSessionService(ledger)
-    made = await service.create_session(**WHO, session_id="s")
-    (listed,) = (await service.list_sessions(**WHO)).sessions
-    for found in (listed, await loaded(service)):
-        assert found.last_update_time == pytest.approx(made.last_update_time, abs=1e-6)
-        assert found.last_update_time > 0
+    for time in (1_790_000_001.123_456_7, 1_790_000_001.0, 1_790_000_001.999_999_8):
+        monkeypatch.setattr(platform_time, "get_time", lambda time=time: time)
+        made = await service.create_session(**WHO, session_id=str(time))
+        read = await service.get_session(**WHO, session_id=str(time))
+        assert read is not None
+        listed = {one.id: one for one in (await service.list_sessions(**WHO)).sessions}[str(time)]
+        assert made.last_update_time == read.last_update_time == listed.last_update_time
+        assert made.last_update_time == pytest.approx(time, abs=1e-6)
 
 
 async def test_more_state_than_a_page_of_values_is_read_whole(ledger: Ledger) -> None:

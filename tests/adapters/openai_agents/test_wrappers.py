@@ -13,10 +13,11 @@ from agents.extensions.memory import EncryptedSession, encrypt_session
 from agents.memory import OpenAIResponsesCompactionSession
 from cryptography import fernet
 
-from chatledger import ChatMessage, Ledger
-from chatledger.adapters.openai_agents import ChatLedgerSession
+from chatledger import ChatMessage, DraftLive, Feedback, Ledger, LimitExceeded, Limits
+from chatledger.adapters.openai_agents import ChatLedgerSession, UndecodableItem
 from tests.adapters.openai_agents.scripted import Scripted, calls, says
 from tests.adapters.openai_agents.test_session import ANSWER, CALL_A, CALL_B, ITEMS, RESULT_A, RESULT_B, USER
+from tests.conftest import Database
 
 KEY = "a key of at least thirty-two characters"
 SUMMARY = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gBBB"}
@@ -197,6 +198,66 @@ async def test_a_manual_compaction_replaces_everything(session: ChatLedgerSessio
     compacting = OpenAIResponsesCompactionSession("s", session, client=client)
     await compacting.run_compaction({"force": True, "compaction_mode": "input"})
     assert await session.get_items() == [SUMMARY]
+
+
+async def test_a_manual_compaction_keeps_the_thread_its_runs_and_its_scores(
+    session: ChatLedgerSession, ledger: Ledger
+) -> None:
+    await ledger.threads.create("s", title="Weather", metadata={"team": "a"}, rules="lenient")
+    await ledger.messages.append("s", [ChatMessage(role="custom", content="a note", message_id="note")])
+    await session.add_items([USER, ANSWER])
+    await ledger.runs.start("s", run_id="r", agent="weather")
+    score = await ledger.feedback.record(Feedback(run_id="r", key="user", score=1.0))
+    before = await ledger.threads.get("s")
+    compacting = OpenAIResponsesCompactionSession("s", session, client=Client())
+    await compacting.run_compaction({"force": True, "compaction_mode": "input"})
+    assert await session.get_items() == [SUMMARY]
+    after = await ledger.threads.get("s")
+    assert (after.title, after.metadata, after.created_at) == ("Weather", {"team": "a"}, before.created_at)
+    assert [run.agent for run in await ledger.runs.list(thread_id="s")] == ["weather"]
+    assert [one.feedback_id for one in await ledger.feedback.list(run_id="r")] == [score.feedback_id]
+    assert next(one.message_id for one in await ledger.messages.history("s")) == "note"
+    assert len(await ledger.branches.list("s")) == 1
+
+
+async def test_a_replacement_is_stored_whole_or_not_at_all(database: Database) -> None:
+    async with database.open(limits=Limits(bytes=1000)) as ledger:
+        session = ChatLedgerSession("s", ledger)
+        await session.add_items(ITEMS)
+        with pytest.raises(UndecodableItem):
+            await session._atomic_replace_items([SUMMARY, 7])
+        with pytest.raises(LimitExceeded):
+            await session._atomic_replace_items([SUMMARY | {"encrypted_content": "x" * 1000}])
+        assert await session.get_items() == ITEMS
+        assert await session._atomic_replace_items([])
+        assert await session.get_items() == []
+        assert await ledger.threads.find("s") is not None
+        assert await session._atomic_replace_items([SUMMARY])
+        assert await session.get_items() == [SUMMARY]
+
+
+async def test_a_replacement_waits_for_no_draft_and_creates_a_missing_thread(
+    session: ChatLedgerSession, ledger: Ledger
+) -> None:
+    assert await session._atomic_replace_items([SUMMARY])
+    async with ledger.stream("s") as draft:
+        await draft.feed("So")
+        await draft.flush()
+        with pytest.raises(DraftLive):
+            await session._atomic_replace_items([USER])
+    assert (await session.get_items())[0] == SUMMARY
+
+
+async def test_a_session_that_stores_its_items_in_another_way_is_cleared_and_filled_by_itself(ledger: Ledger) -> None:
+    class Marked(ChatLedgerSession):
+        async def add_items(self, items: Any) -> None:
+            await super().add_items([{**item, "mark": 1} for item in items])
+
+    marked = Marked("s", ledger)
+    await marked.add_items([USER, ANSWER])
+    compacting = OpenAIResponsesCompactionSession("s", marked, client=Client())
+    await compacting.run_compaction({"force": True, "compaction_mode": "input"})
+    assert await marked.get_items() == [{**SUMMARY, "mark": 1}]
 
 
 # --- Encryption -------------------------------------------------------------------------------------------------------
