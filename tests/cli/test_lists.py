@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from chatledger import Feedback, Ledger, Usage
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
+from tests.docs.command_line import commands
 from tests.storage.raw import count_rows
 
 
@@ -116,3 +119,105 @@ async def test_a_thread_is_deleted_for_good_once_confirmed(filled: Database) -> 
     assert set((await count_rows(filled, "WHERE thread_id = 't0'")).values()) == {0}
     assert chatledger("delete", "t0", "--yes", url=filled.url).code == 3
     assert len(chatledger("threads", "--json", url=filled.url).json["items"]) == 2
+
+
+READ_A_THREAD = [
+    "show {}",
+    "history {}",
+    "check {}",
+    "export {}",
+    "branches list {}",
+    "runs list --thread {}",
+    "runs usage --thread {}",
+    "feedback list --thread {}",
+    "feedback list --events --thread {}",
+    "feedback summary --thread {}",
+    "search Lima --thread {}",
+]
+WRITE_A_THREAD = [
+    "archive {}",
+    "branches activate {} 0",
+    "delete {} --yes",
+    "delete {} --dry-run",
+    "erase --thread {} --yes",
+    "erase --thread {} --dry-run",
+    "redact {} 1 --yes",
+    "redact {} 1 --dry-run",
+    "repair {} --yes",
+    "repair {} --dry-run",
+]
+
+
+@pytest.fixture
+async def named(database: Database) -> Database:
+    async with Ledger.open(database.url) as ledger:
+        for name in ("lima-1", "oslo-1", "oslo-2"):
+            await ledger.threads.create(name)
+            await ledger.runs.start(name, run_id=f"r-{name}", agent="a", model="m")
+            await ledger.messages.append(name, turn(), run_id=f"r-{name}")
+            await ledger.feedback.record(Feedback(run_id=f"r-{name}", key="stars", score=4))
+    return database
+
+
+def test_every_command_with_a_thread_is_tried_here() -> None:
+    tried = {" ".join(words.partition(" {")[0].split(" --")[0].split()[:2]) for words in READ_A_THREAD + WRITE_A_THREAD}
+    with_thread = {words for words, command, _ in commands() if any(one.name == "thread" for one in command.params)}
+    assert {words if words in with_thread else words.split()[0] for words in tried} == with_thread
+
+
+@pytest.mark.parametrize("words", READ_A_THREAD)
+def test_a_command_that_reads_takes_a_prefix(named: Database, words: str) -> None:
+    whole = chatledger(*words.format("lima-1").split(), url=named.url)
+    assert whole.code == 0
+    assert whole.out or whole.error == "chatledger: 1 thread checked, all well"
+    assert chatledger(*words.format("lim").split(), url=named.url) == whole
+    several = chatledger(*words.format("oslo").split(), url=named.url)
+    assert (several.code, several.out) == (2, "")
+    assert several.error == "chatledger: several thread ids begin with 'oslo': oslo-1, oslo-2"
+    unknown = chatledger(*words.format("rome").split(), url=named.url)
+    assert (unknown.code, unknown.out, unknown.error) == (3, "", "chatledger: there is no thread 'rome'")
+
+
+@pytest.mark.parametrize("words", WRITE_A_THREAD)
+def test_a_command_that_writes_takes_the_whole_id(named: Database, words: str) -> None:
+    refused = chatledger(*words.format("lim").split(), url=named.url)
+    assert (refused.code, refused.out, refused.error) == (3, "", "chatledger: there is no thread 'lim'")
+    assert chatledger(*words.format("lima-1").split(), url=named.url).code == 0
+
+
+WITH_TIMES = ["search Lima", "export --all", "feedback summary", "feedback compare stars", "runs usage", "stats"]
+
+
+def test_since_and_until_are_read_in_one_way(named: Database) -> None:
+    taking = {words for words, command, _ in commands() if any(one.name == "since" for one in command.params)}
+    assert {
+        " ".join(words.split()[: 2 if words.split()[0] in ("feedback", "runs") else 1]) for words in WITH_TIMES
+    } == taking
+    for words in WITH_TIMES:
+        everything = chatledger(*words.split(), url=named.url)
+        for past in (
+            "2001-01-01",
+            "2001-01-01T00:00",
+            "2001-01-01 00:00:00",
+            "2001-01-01T00:00:00Z",
+            "2001-01-01T00:00+02:00",
+        ):
+            assert chatledger(*words.split(), "--since", past, url=named.url) == everything, (words, past)
+            assert chatledger(*words.split(), "--until", past, url=named.url).out != everything.out, (words, past)
+        for wrong in ("yesterday", "2026-02-30", "0001-01-01T00:00+14:00", ""):
+            refused = chatledger(*words.split(), "--since", wrong, url=named.url)
+            assert (refused.code, "2026-01-31T09:00:00Z" in refused.err) == (2, True), (words, wrong, refused)
+
+
+async def test_a_day_is_its_first_moment_in_utc(database: Database) -> None:
+    async with Ledger.open(database.url) as ledger:
+        for name, day, hour in (("a", 30, 23), ("b", 31, 0)):
+            await ledger.threads.create(name, created_at=datetime(2025, 1, day, hour, tzinfo=UTC))
+    for times, threads in (
+        ("--since 2025-01-31", ["b"]),
+        ("--until 2025-01-31", ["a"]),
+        ("--since 2025-01-31T01:00+01:00", ["b"]),
+        ("--since 2025-01-30T23:00Z", ["a", "b"]),
+    ):
+        found = chatledger("export", *times.split(), "--container", "array", url=database.url).json
+        assert [record["thread_id"] for record in found] == threads, times

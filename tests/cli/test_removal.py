@@ -152,3 +152,15 @@ async def test_a_deletion_is_counted_before_it_is_made(database: Database) -> No
     assert said == done
     for how in ("--dry-run", "--yes"):
         assert chatledger("delete", "t", how, url=database.url).code == 3
+
+
+def test_retention_counts_from_the_import(tmp_path: Path) -> None:
+    url = str(tmp_path / "ledger.db")
+    source = tmp_path / "old.json"
+    source.write_text('{"id": "a", "at": "2020-01-01T00:00:00Z", "messages": [{"role": "user", "content": "Lima?"}]}')
+    chatledger("import", source, "--id-field", "id", "--time-field", "at", "--url", url)
+    [stored] = chatledger("threads", "--json", "--url", url).json["items"]
+    assert stored["created_at"].startswith("2020-01-01")
+    for age, kept in (("52w", 1), ("0h", 0)):
+        chatledger("retain", "--older-than", age, "--yes", "--url", url)
+        assert len(chatledger("threads", "--json", "--url", url).json["items"]) == kept

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,9 +23,9 @@ from chatledger.cli.options import (
     Output,
     Tenant,
     Url,
-    read_time_option,
     require_folder,
     require_one,
+    time_option,
     with_ledger,
 )
 from chatledger.cli.output import plural
@@ -95,18 +96,10 @@ def export(
         str | None, typer.Option("--user", metavar="USER", help="Export only the threads of this user.")
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="TIME",
-            help="Only threads active at or after this time, such as 2026-01-31T09:00:00Z; with --parquet, only rows "
-            "of that time.",
-        ),
+        datetime | None,
+        time_option("--since", "Only threads active at or after this time; with --parquet, only rows of that time."),
     ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="The same for before this time. The time zone is required."),
-    ] = None,
+    until: Annotated[datetime | None, time_option("--until", "The same for before this time.")] = None,
     model: Annotated[
         str | None,
         typer.Option("--model", metavar="MODEL", help="Only threads with a run of this model; with --parquet, rows."),
@@ -144,7 +137,7 @@ def export(
         from chatledger.transfer.export import count_left_out
 
         one = thread is not None or latest
-        filters = Filters(user, read_time_option(since, "--since"), read_time_option(until, "--until"), model, agent)
+        filters = Filters(user, since, until, model, agent)
         if parquet is not None:
             other = one or jsonl or output is not None or format is not None or view != "stored" or bool(min_score)
             if other or container != "auto":

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import Cursor, Debug, Json, Limit, Tenant, Url, read_time_option, with_ledger
+from chatledger.cli.options import Cursor, Debug, Json, Limit, OnlyThread, Tenant, Url, time_option, with_ledger
 from chatledger.cli.output import moment, print_json, print_list, print_table
-from chatledger.cli.threads import print_page, say_damaged
+from chatledger.cli.threads import chosen_thread, print_page, say_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,9 +112,7 @@ def retract(
 @app.command("list")
 def list_scores(
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only scores of this run.")] = None,
-    thread: Annotated[
-        str | None, typer.Option("--thread", metavar="THREAD", help="Only scores of this thread's runs.")
-    ] = None,
+    thread: OnlyThread = None,
     user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Only scores from this user.")] = None,
     key: Annotated[
         str | None, typer.Option("--key", metavar="KEY", help="Only scores with this key. Not with --events.")
@@ -136,7 +135,7 @@ def list_scores(
     async def work(ledger: Ledger) -> int:
         if events and key is not None:
             raise UsageError("--key does not go with --events")
-        chosen = {"run_id": run, "thread_id": thread, "user_id": user}
+        chosen = {"run_id": run, "thread_id": await chosen_thread(ledger, thread), "user_id": user}
         if events:
             page = await ledger.feedback.list(**chosen, limit=limit, cursor=cursor)
         else:
@@ -171,18 +170,9 @@ def summary(
     model: Annotated[
         str | None, typer.Option("--model", metavar="MODEL", help="Only scores of this model's runs.")
     ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="TIME",
-            help="Only scores at or after this time, such as 2026-01-31T09:00:00Z. The time zone is required.",
-        ),
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only scores before this time.")] = None,
-    thread: Annotated[
-        str | None, typer.Option("--thread", metavar="THREAD", help="Only scores of this thread's runs.")
-    ] = None,
+    since: Annotated[datetime | None, time_option("--since", "Only scores from this time on.")] = None,
+    until: Annotated[datetime | None, time_option("--until", "Only scores before this time.")] = None,
+    thread: OnlyThread = None,
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only scores of this run.")] = None,
     user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Only scores from this user.")] = None,
     events: Annotated[
@@ -205,9 +195,9 @@ def summary(
             key=key,
             agent=agent,
             model=model,
-            since=read_time_option(since, "--since"),
-            until=read_time_option(until, "--until"),
-            thread_id=thread,
+            since=since,
+            until=until,
+            thread_id=await chosen_thread(ledger, thread),
             run_id=run,
             user_id=user,
             events=events,
@@ -232,11 +222,8 @@ def compare(
     ] = "model",
     agent: Annotated[str | None, typer.Option("--agent", help="Only runs of this agent.")] = None,
     model: Annotated[str | None, typer.Option("--model", help="Only runs of this model.")] = None,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="TIME", help="Only scores from then on; TIME includes its time zone."),
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only scores before then.")] = None,
+    since: Annotated[datetime | None, time_option("--since", "Only scores from this time on.")] = None,
+    until: Annotated[datetime | None, time_option("--until", "Only scores before this time.")] = None,
     user: Annotated[str | None, typer.Option("--user", help="Only scores of this user.")] = None,
     url: Url = None,
     tenant: Tenant = "default",
@@ -251,8 +238,8 @@ def compare(
             by,
             agent=agent,
             model=model,
-            since=read_time_option(since, "--since"),
-            until=read_time_option(until, "--until"),
+            since=since,
+            until=until,
             user_id=user,
         )
         if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -13,8 +14,6 @@ import typer
 from chatledger.cli.exit_codes import UsageError, finish
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from chatledger.ledger import Ledger, Opening
     from chatledger.storage.rows.keys import Keys
 
@@ -31,7 +30,30 @@ Url = Annotated[
     ),
 ]
 Tenant = Annotated[str, typer.Option("--tenant", metavar="TENANT", help="The tenant that owns the conversations.")]
+
+
+def _time(text: str) -> datetime:
+    """A time, in UTC unless it names its zone. A day is its first moment. Raises BadParameter."""
+    try:
+        read = datetime.fromisoformat(text)
+        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    except (ValueError, OverflowError):
+        problem = f"{text!r} is no time: give one such as 2026-01-31 or 2026-01-31T09:00:00Z"
+        raise typer.BadParameter(problem) from None
+
+
+def time_option(name: str, meaning: str) -> Any:
+    """--since or --until, which read a time in the same way in every command."""
+    return typer.Option(
+        name, metavar="TIME", parser=_time, help=f"{meaning} A day or a time; without a zone it is UTC."
+    )
+
+
 THREAD_HELP = "The thread's id, or a unique prefix of it."
+OnlyThread = Annotated[
+    str | None,
+    typer.Option("--thread", metavar="THREAD", help="Only of this thread: its id, or a unique prefix of it."),
+]
 Latest = Annotated[bool, typer.Option("--latest", help="Use the thread with the most recent activity.")]
 Branch = Annotated[
     int | None,
@@ -142,17 +164,6 @@ def file_path(url: str | None) -> str | None:
         return None
     path = sqlite_path(address)
     return None if path == MEMORY else path
-
-
-def read_time_option(text: str | None, option: str) -> datetime | None:
-    """The time of an option, with its zone. Raises UsageError."""
-    from chatledger.errors import DecodeError
-    from chatledger.transfer.fields import read_time
-
-    try:
-        return None if text is None else read_time(text, option)
-    except DecodeError as error:
-        raise UsageError(str(error)) from error
 
 
 def require_files(files: Sequence[str]) -> None:

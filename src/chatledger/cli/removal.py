@@ -154,6 +154,8 @@ def retain(
 ) -> None:
     """Permanently delete threads whose last write is older than AGE.
 
+    An import is a write: an imported thread counts from its import, however old its messages are.
+
     Example: chatledger retain --older-than 90d --dry-run
     """
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chatledger.cli.exit_codes import ExitCode
-from chatledger.cli.options import Cursor, Debug, Json, Limit, Tenant, Url, with_ledger
+from chatledger.cli.options import Cursor, Debug, Json, Limit, OnlyThread, Tenant, Url, with_ledger
 from chatledger.cli.output import moment, print_json, print_list, print_table, short
-from chatledger.cli.threads import print_page, say_damaged
+from chatledger.cli.threads import chosen_thread, print_page, say_damaged
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -20,7 +20,7 @@ app = typer.Typer(help="List and show runs, and sum their usage.", no_args_is_he
 
 @app.command("list")
 def list_runs(
-    thread: Annotated[str | None, typer.Option("--thread", metavar="THREAD", help="Only runs of this thread.")] = None,
+    thread: OnlyThread = None,
     status: Annotated[
         Literal["running", "completed", "failed", "cancelled"] | None,
         typer.Option("--status", help="Only runs with this status."),
@@ -40,7 +40,8 @@ def list_runs(
     """
 
     async def work(ledger: Ledger) -> int:
-        page = await ledger.runs.list(thread_id=thread, status=status, limit=limit, cursor=cursor)
+        chosen = await chosen_thread(ledger, thread)
+        page = await ledger.runs.list(thread_id=chosen, status=status, limit=limit, cursor=cursor)
         if as_json:
             print_list([one.model_dump() for one in page], page.next_cursor)
         else:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exit_codes import say
-from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.options import Debug, Json, OnlyThread, Tenant, Url, time_option, with_ledger
 from chatledger.cli.output import console, moment, print_list
-from chatledger.cli.threads import say_damaged
+from chatledger.cli.threads import chosen_thread, say_damaged
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -27,17 +27,13 @@ def search(
         bool, typer.Option("--threads", help="Show each thread once, and search the titles as well.")
     ] = False,
     user: Annotated[str | None, typer.Option("--user", help="Search only the threads of this user.")] = None,
-    thread: Annotated[str | None, typer.Option("--thread", help="Search only this thread.")] = None,
+    thread: OnlyThread = None,
     role: Annotated[
         list[str] | None, typer.Option("--role", help="Search only messages of this role. Repeat it for more roles.")
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="Search only threads of this kind.")] = None,
-    since: Annotated[
-        datetime | None, typer.Option("--since", metavar="TIME", help="Search only messages from this time on, in UTC.")
-    ] = None,
-    until: Annotated[
-        datetime | None, typer.Option("--until", metavar="TIME", help="Search only messages before this time, in UTC.")
-    ] = None,
+    since: Annotated[datetime | None, time_option("--since", "Search only messages from this time on.")] = None,
+    until: Annotated[datetime | None, time_option("--until", "Search only messages before this time.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Maximum number of hits to list.")] = 20,
     cursor: Annotated[
         str | None, typer.Option("--cursor", help="Continue after the page that ended with this cursor.")
@@ -62,11 +58,11 @@ def search(
             page = await ledger.messages.search(
                 query,
                 user_id=user,
-                thread_id=thread,
+                thread_id=await chosen_thread(ledger, thread),
                 roles=role or None,
                 kind=kind,
-                since=_in_utc(since),
-                until=_in_utc(until),
+                since=since,
+                until=until,
                 limit=limit,
                 cursor=cursor,
             )
@@ -77,12 +73,6 @@ def search(
         return say_damaged(page.damaged)
 
     with_ledger(url, tenant, work, debug=debug)
-
-
-def _in_utc(time: datetime | None) -> datetime | None:
-    from datetime import UTC
-
-    return None if time is None else time.replace(tzinfo=time.tzinfo or UTC)
 
 
 def _print_hits(page: Page[Hit]) -> None:

@@ -336,13 +336,13 @@ def require_thread(thread: str | None, *, latest: bool) -> None:
 async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> str:
     """The id of the thread that `thread` names, in full or by a unique prefix, or of the latest thread.
 
-    A full id wins over a longer id that begins with it. If no id begins with `thread`, returns it unchanged, and the
-    command raises ThreadNotFound. Raises UsageError for a prefix of several ids, and unless exactly one of the two
-    arguments is given.
+    A full id wins over a longer id that begins with it. Raises ThreadNotFound, and UsageError for a prefix of several
+    ids and unless exactly one of the two arguments is given.
 
-    Only commands that read use it: once a thread is deleted, its id could be a prefix of another thread's id.
+    Every command that reads uses it, and none that writes: once a thread is deleted, its id could be a prefix of
+    another thread's id.
     """
-    from chatledger.errors import NotFound
+    from chatledger.errors import NotFound, ThreadNotFound
 
     require_thread(thread, latest=latest)
     if thread is None:
@@ -353,10 +353,17 @@ async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> s
             raise NotFound("--latest found no thread that is not archived")
         return newest.items[0].thread_id
     ids = await ledger.threads.complete(thread, limit=SHOWN_IDS + 1) if thread else []
-    if thread in ids or len(ids) < 2:
-        return thread if thread in ids or not ids else ids[0]
+    if not ids:
+        raise ThreadNotFound(thread)
+    if thread in ids or len(ids) == 1:
+        return thread if thread in ids else ids[0]
     more = ", …" if len(ids) > SHOWN_IDS else ""
     raise UsageError(f"several thread ids begin with {thread!r}: {', '.join(ids[:SHOWN_IDS])}{more}")
+
+
+async def chosen_thread(ledger: Ledger, thread: str | None) -> str | None:
+    """The id of the thread that the option --thread names, as in `thread_id_of`; None without the option."""
+    return None if thread is None else await thread_id_of(ledger, thread, latest=False)
 
 
 async def thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:

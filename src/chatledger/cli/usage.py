@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from chatledger.cli import runs
 from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.options import Debug, Json, OnlyThread, Tenant, Url, time_option, with_ledger
 from chatledger.cli.output import plural, print_list, print_table
+from chatledger.cli.threads import chosen_thread
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import UsageSummary
 
-Since = Annotated[datetime | None, typer.Option("--since", metavar="TIME", help="Only from this time on, in UTC.")]
-Until = Annotated[datetime | None, typer.Option("--until", metavar="TIME", help="Only before this time, in UTC.")]
+Since = Annotated[datetime | None, time_option("--since", "Only from this time on.")]
+Until = Annotated[datetime | None, time_option("--until", "Only before this time.")]
 User = Annotated[str | None, typer.Option("--user", help="Only the threads of this user.")]
 Prices = Annotated[
     bool,
@@ -42,7 +43,7 @@ def usage(
         ),
     ] = "model",
     user: User = None,
-    thread: Annotated[str | None, typer.Option("--thread", help="Only runs of this thread.")] = None,
+    thread: OnlyThread = None,
     agent: Annotated[str | None, typer.Option("--agent", help="Only runs of this agent.")] = None,
     model: Annotated[str | None, typer.Option("--model", help="Only runs of this model.")] = None,
     since: Since = None,
@@ -60,11 +61,11 @@ def usage(
         rows = await ledger.runs.usage(
             words,
             user_id=user,
-            thread_id=thread,
+            thread_id=await chosen_thread(ledger, thread),
             agent=agent,
             model=model,
-            since=in_utc(since),
-            until=in_utc(until),
+            since=since,
+            until=until,
             prices=prices,
         )
         fields = [_FIELDS.get(word, "metadata") for word in words]
@@ -142,8 +143,13 @@ def stats(
     """Print the number of messages, threads, users, runs, tokens and scores, and the cost."""
 
     async def work(ledger: Ledger) -> int:
-        moments = {"since": in_utc(since), "until": in_utc(until)}
-        rows = await ledger.stats(by, user_id=user, prices=prices, **moments)  # type: ignore[arg-type]
+        rows = await ledger.stats(
+            cast("Literal['day', 'model'] | None", by),  # the call refuses other words
+            user_id=user,
+            prices=prices,
+            since=since,
+            until=until,
+        )
         if as_json:
             print_list([_plain(row, {"day", "model"} - {by or ""}) for row in rows])
         elif rows:
@@ -175,9 +181,3 @@ def _plain(row: Any, left_out: set[str]) -> dict[str, Any]:
     if fields.get("estimated_cost") is not None:
         fields["estimated_cost"] = amount(fields["estimated_cost"])
     return fields
-
-
-def in_utc(time: datetime | None) -> datetime | None:
-    from datetime import UTC
-
-    return None if time is None else time.replace(tzinfo=time.tzinfo or UTC)
