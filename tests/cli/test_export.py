@@ -82,7 +82,7 @@ def imported(database: Database, tmp_path: Path) -> str:
     return database.url
 
 
-LEFT_OUT = "chatledger: left out, because an export holds messages only: "
+LEFT_OUT = "chatledger: left out, because an export has no place for it: "
 
 
 def export(url: str, *words: str) -> Any:

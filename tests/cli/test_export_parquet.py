@@ -69,6 +69,20 @@ def test_the_files_are_read_alike_by_pyarrow_duckdb_and_polars(filled: Database,
         assert by_duckdb.to_pylist() == by_polars.to_dicts() == table.to_pylist()
 
 
+async def test_branches_and_values_that_have_no_file_are_counted(filled: Database, tmp_path: Path) -> None:
+    async with Ledger.open(filled.url) as ledger:
+        await ledger.branches.fork("b", 1)
+        await ledger.threads.create("silent")
+        for scope in (("thread", "b"), ("thread", "silent"), ("tenant",)):
+            await ledger.kv.put(scope, "step", 1)
+    told = "chatledger: left out, because an export has no place for it: "
+    for words, counts in (((), "1 branch, 3 values"), (("--user", "bob"), "1 branch, 1 value")):
+        outcome = chatledger("export", "--parquet", tmp_path / "out", *words, url=filled.url)
+        assert (outcome.code, outcome.err.splitlines()[1:]) == (0, [told + counts])
+    outcome = chatledger("export", "--parquet", tmp_path / "out", "--user", "ada", url=filled.url)
+    assert len(outcome.err.splitlines()) == 1
+
+
 def test_values_come_back_as_they_are(filled: Database, tmp_path: Path) -> None:
     chatledger("export", "--parquet", tmp_path, url=filled.url)
     messages = pq.read_table(tmp_path / "messages.parquet").to_pylist()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.left_out import say_left_out
 from chatledger.cli.options import (
     THREAD_HELP,
     Debug,
@@ -128,7 +129,8 @@ def export(
     with nothing to send is reported and left out, and the exit code is 1.
 
     --user, --since, --until, --model and --agent choose among all threads, so --all may be left out. --parquet writes
-    rows for data frames, DuckDB and Polars, decrypted. It needs the extra frames.
+    rows for data frames, DuckDB and Polars, decrypted; only other branches and values are left out. It needs the extra
+    frames.
 
     Example: chatledger export --jsonl --min-score stars=4 -o train.jsonl
     """
@@ -166,22 +168,10 @@ def export(
             left_out = await count_left_out(
                 ledger, report.exported, shared=everything and not (filters.given or minima)
             )
-        _say_left_out(left_out)
+        say_left_out(left_out)
         return report.print()
 
     with_ledger(url, tenant, work, debug=debug)
-
-
-_LEFT_OUT = {"branches": "branch", "runs": "run", "scores": "score", "values": "value"}
-
-
-def _say_left_out(counts: Mapping[str, int]) -> None:
-    """Say what the ledger has and the file has not, so that nobody takes the file for a copy."""
-    told = [
-        f"{counts[name]:,} {word if counts[name] == 1 else name}" for name, word in _LEFT_OUT.items() if counts[name]
-    ]
-    if told:
-        say(f"left out, because an export holds messages only: {', '.join(told)}")
 
 
 def _require_format(name: str | None) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.left_out import say_left_out
 from chatledger.cli.output import plural, print_json
 from chatledger.cli.progress import share_bar
 from chatledger.cli.remarks import SHOWN
@@ -35,6 +36,7 @@ class Filters:
 
 async def write_frames(ledger: Ledger, folder: str, filters: Filters, *, as_json: bool) -> ExitCode:
     """Write the files and report their rows. Returns FOUND if a row could not be read."""
+    from chatledger.transfer.export import count_left_out
     from chatledger.transfer.parquet import export_parquet
 
     _refuse_file(folder)
@@ -49,6 +51,9 @@ async def write_frames(ledger: Ledger, folder: str, filters: Filters, *, as_json
     else:
         counted = ", ".join(f"{name}.parquet {count:,}" for name, count in rows.items())
         say(f"rows written to {folder}: {counted}")
+    ids = progress.threads if filters.given else [thread_id async for thread_id in ledger.threads.ids()]
+    left_out = await count_left_out(ledger, dict.fromkeys(ids, False), shared=not filters.given)
+    say_left_out({name: left_out[name] for name in ("branches", "values")})  # runs and scores have files of their own
     for error in dict.fromkeys(map(str, damaged[:SHOWN])):
         say(error)
     if damaged:
@@ -69,12 +74,15 @@ class _Progress:
         self._total = total
         self._done = 0
         self._last: tuple[str, str] | None = None
+        self.threads: set[str] = set()
+        """The threads that have a message in the files."""
 
     def batch(self, name: str, batch: Any) -> None:
         if name not in ("messages", "calls"):
             self._show(self._total, self._total)
             return
         for thread_id in batch.column("thread_id").unique().to_pylist():
+            self.threads.add(thread_id)
             self._done += (name, thread_id) != self._last
             self._last = (name, thread_id)
         self._show(self._done, self._total)

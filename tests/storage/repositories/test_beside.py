@@ -5,6 +5,9 @@ from __future__ import annotations
 from chatledger import Feedback, Ledger
 from chatledger.storage.repositories.beside import count_beside, count_shared_values
 from tests.conversations import assistant, turn
+from tests.storage.schema.test_row_security import owned, secured
+
+__all__ = ["owned", "secured"]  # fixtures
 
 EVERYTHING = {"branches": 2, "runs": 1, "scores": 1, "values": 1}
 
@@ -39,3 +42,11 @@ async def test_more_threads_than_one_statement_names(ledger: Ledger) -> None:
     assert await count_beside(ledger._scope, ["full", *ids, "other"]) == {
         "branches": 2, "runs": 2, "scores": 2, "values": 2,
     }  # fmt: skip
+
+
+async def test_under_row_level_security_the_same_is_counted(secured: str) -> None:
+    async with Ledger.open(secured, rls=True) as ledger:
+        for tenant in (ledger, ledger.tenant("acme")):
+            await fill(tenant)
+        assert await count_beside(ledger._scope, ["full", "plain", "gone"]) == EVERYTHING
+        assert await count_shared_values(ledger._scope) == 2
