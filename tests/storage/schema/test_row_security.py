@@ -36,6 +36,7 @@ from tests.storage.databases.test_scope import (
     rows_of,
     tell,
 )
+from tests.storage.history.test_drafts import compare, store
 
 OWNER = "chatledger_owner"
 
@@ -314,3 +315,9 @@ async def test_an_append_cancelled_before_the_tenant_is_set_leaves_no_coroutine_
         await until(lambda: proxy.round_trips > before)
         appending.cancel()
         assert isinstance((await asyncio.gather(appending, return_exceptions=True))[0], asyncio.CancelledError)
+
+
+async def test_a_window_does_not_count_the_draft_that_it_leaves_out(secured: str) -> None:
+    async with Ledger.open(secured, rls=True) as ledger:
+        await store(ledger.tenant("a"))
+        await compare(ledger.tenant("a"))
