@@ -139,7 +139,7 @@ class Ledger(Repositories):
 
         `distributed=True` is for PostgreSQL whose tables are distributed by tenant over several servers. Each write is
         then a transaction whose statements write one table each, so that it commits on the one server that has the
-        tenant's rows. By default the ledger asks the database whether it has the extension Citus.
+        tenant's rows. It has no replica. By default the ledger asks the database whether it has the extension Citus.
 
         `keys` encrypts the content of conversations before it leaves this process. It is a KeyRing, or a function
         that returns the KeyRing of a tenant, or None once the tenant has no keys. The ledger calls the function for

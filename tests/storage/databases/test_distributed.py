@@ -7,6 +7,7 @@ a plain PostgreSQL to the same rows and outcomes; `make test-distributed` runs t
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,6 +28,7 @@ from chatledger import (
     Transaction,
     VersionConflict,
 )
+from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import call, result, texts, turn, user
 from tests.faults.proxy import Cut, Proxy, proxied
@@ -130,6 +132,32 @@ async def test_a_transaction_on_a_callers_connection_writes_one_table_a_statemen
         await append_in_each_way(Transaction(connection, distributed=True))
         assert (unbound(sent), joined_writes(sent)) == ({}, set())
     await engine.dispose()
+
+
+def test_the_commands_bind_their_tables_and_write_one(pg_database: Database, sent: list[str], tmp_path: Path) -> None:
+    """Import, threads and export failed on Citus."""
+    asyncio.run(query(pg_database, EXTENSION))
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    (tmp_path / "talks.json").write_text(json.dumps([{"n": str(n), "messages": talk} for n in range(3)]))
+    for words in COMMANDS:
+        assert chatledger(*words.split(), url=pg_database.url, cwd=tmp_path).code == 0
+    assert len(set(sent)) > 40
+    assert joined_writes(sent) == set()
+    assert unbound(sent) == {}
+
+
+COMMANDS = (
+    "import talks.json --thread-field n",
+    "import talks.json --thread-field n",
+    "threads",
+    "export --all",
+    "export --all --parquet out",
+    "history 1",
+    "show 1",
+    "check",
+    "runs list",
+    "search Hello",
+)
 
 
 # --- The choice -------------------------------------------------------------------------------------------------------
