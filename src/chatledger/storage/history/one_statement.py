@@ -6,35 +6,27 @@ three range scans are as fast. On SQLite, which has no round trip, they always a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 from chatledger.storage.drivers.sql import Row
+from chatledger.storage.history.union_rows import (
+    CALL,
+    CALL_OF,
+    HEADER,
+    MESSAGE,
+    MESSAGE_OF,
+    PART,
+    PART_OF,
+    PLACES,
+    TEXT_PLACES,
+    row,
+    row_of,
+)
 from chatledger.storage.history.window import SMALL
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
-
-_HEADER, _MESSAGE, _PART, _CALL = range(4)
-# A row of the union is the number of its arm, then the row of a message as `decode_messages` expects it. So messages,
-# which are most rows, are cut out in one piece. A column of another table stands where a message has one of its type.
-_COLUMNS = ("arm", "branch", *MESSAGE_COLUMNS)
-_TYPES = {"arm": "int", "branch": "int", "seq": "bigint", "call_count": "int", "is_error": "boolean"}
-_TYPES |= {"created_at": "timestamptz"}
-_PLACES = {name: _COLUMNS.index(name) for name in _TYPES} | {"idx": _COLUMNS.index("call_count")}
-_TEXT_PLACES = [place for place, name in enumerate(_COLUMNS) if name not in _TYPES]
-
-
-def _places(columns: Sequence[str]) -> dict[str, int]:
-    """The places of the columns of a table in a row of the union. Text columns keep their order."""
-    texts = dict(zip([name for name in columns if name not in _PLACES], _TEXT_PLACES, strict=False))
-    return {name: _PLACES[name] if name in _PLACES else texts[name] for name in columns}
-
-
-def _row(arm: int, values: Mapping[int, str]) -> str:
-    """A row of the union with these values at their places, and NULL at the others."""
-    nulls = (f"NULL::{_TYPES.get(name, 'text')}" for name in _COLUMNS)
-    return ", ".join(str(arm) if not place else values.get(place, null) for place, null in enumerate(nulls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +56,20 @@ def read_rows(rows: Sequence[Row]) -> PageRows | None:
     if not rows:
         return None
     arms: list[list[Row]] = [[], [], [], []]
-    for row in rows:
-        arm = row[0]
-        arms[arm].append(_CUT[arm](row))
-    arms[_MESSAGE].sort(key=_SEQ)  # a bitmap scan returns rows in the order of the heap
-    arms[_PART].sort(key=_SEQ_IDX)
-    arms[_CALL].sort(key=_SEQ_IDX)
-    header = arms[_HEADER][0]
-    return PageRows(header[:-1], header[-1], *arms[_MESSAGE:])
+    for one in rows:
+        arm = one[0]
+        arms[arm].append(_CUT[arm](one))
+    arms[MESSAGE].sort(key=_SEQ)  # a bitmap scan returns rows in the order of the heap
+    arms[PART].sort(key=_SEQ_IDX)
+    arms[CALL].sort(key=_SEQ_IDX)
+    header = arms[HEADER][0]
+    return PageRows(header[:-1], header[-1], *arms[MESSAGE:])
 
 
 def _select(arm: int, alias: str, table: str, columns: Sequence[str]) -> str:
     """One arm of the union."""
-    places = _places(("branch", *columns))
-    values = {place: f"{alias}.{name}{'::int' if name == 'idx' else ''}" for name, place in places.items()}
     return (
-        f"SELECT {_row(arm, values)} FROM s CROSS JOIN LATERAL ("
+        f"SELECT {row_of(arm, alias, columns)} FROM s CROSS JOIN LATERAL ("
         f"SELECT * FROM {{schema}}{table} r WHERE r.tenant_id = :tenant AND r.thread_id = :thread"
         f" AND r.branch = s.branch AND r.seq BETWEEN s.low AND s.high OFFSET 0) {alias}"
     )
@@ -144,14 +134,14 @@ SELECT w.user_id, w.active_branch, w.branch, w.last_seq, w.lineage, w.stamp, w.a
 # With one thread id in many tenants it would expect hundreds of branches, and read the whole thread to join them.
 _HEADER_NUMBERS = {"branch": "b.branch", "seq": "b.last_seq", "call_count": "b.active_branch"}
 _HEADER_TEXTS = ("b.user_id", "b.lineage", "b.stamp::text", "b.absent::text", "b.partial_seq::text", "b.last::text")
-_HEADER_VALUES = {_PLACES[name]: value for name, value in _HEADER_NUMBERS.items()}
-_HEADER_VALUES |= dict(zip(_TEXT_PLACES, _HEADER_TEXTS, strict=False))
-_HEADER_SELECT = f"SELECT {_row(_HEADER, _HEADER_VALUES)} FROM b"
+_HEADER_VALUES = {PLACES[name]: value for name, value in _HEADER_NUMBERS.items()}
+_HEADER_VALUES |= dict(zip(TEXT_PLACES, _HEADER_TEXTS, strict=False))
+_HEADER_SELECT = f"SELECT {row(HEADER, _HEADER_VALUES)} FROM b"
 _ARMS = (
     f"s AS ({_segments('b', source='b CROSS JOIN LATERAL')}) {_HEADER_SELECT}",
-    _select(_MESSAGE, "m", "messages", MESSAGE_COLUMNS),
-    _select(_PART, "p", "message_parts", PART_COLUMNS),
-    _select(_CALL, "c", "tool_calls", CALL_COLUMNS),
+    _select(MESSAGE, "m", "messages", MESSAGE_COLUMNS),
+    _select(PART, "p", "message_parts", PART_COLUMNS),
+    _select(CALL, "c", "tool_calls", CALL_COLUMNS),
 )
 PAGE = f"WITH b AS ({_BRANCH}), " + " UNION ALL ".join(_ARMS)
 NEWEST = f"WITH RECURSIVE {_WHOLE_GROUPS}, " + " UNION ALL ".join(_ARMS)
@@ -169,10 +159,8 @@ def _header(row: Row) -> Row:
     return user_id, active_branch, branch, last_seq, lineage, *numbers
 
 
-_NUMBERS_OF_HEADER = itemgetter(*(_PLACES[name] for name in _HEADER_NUMBERS))
-_TEXTS_OF_HEADER = itemgetter(*_TEXT_PLACES[: len(_HEADER_TEXTS)])
-_MESSAGE_OF = itemgetter(slice(1, None))
-_PART_OF, _CALL_OF = (itemgetter(*_places(("branch", *columns)).values()) for columns in (PART_COLUMNS, CALL_COLUMNS))
-_CUT: tuple[Callable[[Row], Row], ...] = (_header, _MESSAGE_OF, _PART_OF, _CALL_OF)
+_NUMBERS_OF_HEADER = itemgetter(*(PLACES[name] for name in _HEADER_NUMBERS))
+_TEXTS_OF_HEADER = itemgetter(*TEXT_PLACES[: len(_HEADER_TEXTS)])
+_CUT: tuple[Callable[[Row], Row], ...] = (_header, MESSAGE_OF, PART_OF, CALL_OF)
 _SEQ: itemgetter[Any] = itemgetter(1 + MESSAGE_COLUMNS.index("seq"))
 _SEQ_IDX: itemgetter[Any] = itemgetter(1, 2)
