@@ -35,6 +35,7 @@ from benchmarks.memory import memory_rows
 from benchmarks.million import SHORT, giant_rows, plan_giant, plan_rested, read_rows, rested_rows
 from benchmarks.ours import Chatledger
 from benchmarks.progress import say
+from benchmarks.repeats import repeat_rows
 from benchmarks.report import Row, Target
 from benchmarks.scores import postgres_score_rows
 from benchmarks.search import search_rows
@@ -63,6 +64,7 @@ def sections(server: Server, extent: Extent) -> dict[str, Callable[[], Outcome]]
         "bytes per turn": partial(_size_section, server, extent),
         "import": partial(_import_section, server, extent),
         "service": partial(_service_section, server, extent),
+        "repeats": partial(_repeat_section, server, extent),
         "lists": partial(_list_section, server, extent),
         "frames": partial(_frame_section, server, extent),
         "search": partial(_search_section, server, extent),
@@ -123,6 +125,13 @@ def _service_section(server: Server, extent: Extent) -> Outcome:
     with _database(server) as url:
         outcome = _outcome(url)
         outcome.rows += asyncio.run(service_rows(url, extent))
+    return outcome
+
+
+def _repeat_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        outcome.rows += asyncio.run(repeat_rows(url, extent, judged=True))
     return outcome
 
 

@@ -36,6 +36,7 @@ from benchmarks.memory import memory_rows
 from benchmarks.million import SHORT, giant_rows, plan_giant, plan_rested, read_rows, rested_rows
 from benchmarks.ours import Chatledger
 from benchmarks.progress import say
+from benchmarks.repeats import repeat_rows
 from benchmarks.report import Row, Target
 from benchmarks.scores import sqlite_score_rows
 from benchmarks.search import search_rows
@@ -63,6 +64,7 @@ def sections(extent: Extent) -> dict[str, Callable[[], Outcome]]:
         "import": partial(_section, _imports, extent),
         "start of a process": partial(_section, _starts, extent),
         "service": partial(_section, _services, extent),
+        "repeats": partial(_section, _repeats, extent),
         "lists": partial(_section, _lists, extent),
         "frames": partial(_section, _frames, extent),
         "search": partial(_section, _searches, extent),
@@ -106,6 +108,11 @@ def _starts(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None
 def _services(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
     path = shutil.copyfile(empty, folder / "service.db")
     outcome.rows += asyncio.run(service_rows(str(path), extent))
+
+
+def _repeats(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    path = shutil.copyfile(empty, folder / "repeats.db")
+    outcome.rows += asyncio.run(repeat_rows(str(path), extent, judged=False))
 
 
 def _lists(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
