@@ -936,10 +936,10 @@ def expect_no_version() -> None:
 
 def share_a_statement_with_values() -> None:
     from chatledger.storage.append.write import Plan
-    from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+    from chatledger.storage.databases.postgresql_group import PostgresqlGroups
 
     Plan.is_plain = property(lambda plan: True)  # type: ignore[assignment]
-    PostgresqlAppend.can_share = lambda self, request: request in self._tips  # type: ignore[method-assign]
+    PostgresqlGroups.can_share = lambda self, request: request in self._tips  # type: ignore[method-assign]
 
 
 def wait_for_locked_branches() -> None:

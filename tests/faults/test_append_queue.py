@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from chatledger import Appended, Ledger, OutcomeUnknown, RuleViolation, StorageError, VersionConflict
 from chatledger.storage.append.request import AppendRequest, make_request
-from chatledger.storage.databases import append_queue, postgresql_append
-from chatledger.storage.databases.append_queue import AppendQueues
+from chatledger.storage.databases import append_queue, postgresql_group
+from chatledger.storage.databases.append_queue import AppendQueues, Shared
 from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+from chatledger.storage.databases.postgresql_group import PostgresqlGroups
 from chatledger.storage.rows.encryption import Tenant
 from tests.conftest import Database
 from tests.conversations import assistant, result, texts, turn, user
@@ -139,16 +140,14 @@ async def test_an_answered_group_says_that_nothing_else_of_it_is_stored(
 ) -> None:
     """Whether it skipped the branch or was refused. Else a database that is then lost would leave outcomes unknown."""
     messages = [assistant("x", message_id="taken")]
-    if refused:
-        await ledger.messages.append("t", messages)
-    else:
-        async with pg_database.open() as other:
-            await other.messages.append("t", [assistant("of another")])
-    request = make_request(Tenant.of("default"), "t", messages, limits=None)
-    appends: PostgresqlAppend = ledger._database._append  # type: ignore[attr-defined]
-    assert request in appends._tips
-    assert await appends.together([request]) == ({}, False)
-    assert (request in appends._tips) is refused  # it is still the tip
+    async with pg_database.open() as other, other.begin() as transaction:
+        await transaction.messages.append("t", [assistant("of another")])
+        request = make_request(Tenant.of("default"), "t", messages, limits=None, run_id="r" if refused else None)
+        groups: PostgresqlGroups = ledger._database._queues._appends  # type: ignore[attr-defined]
+        assert groups.can_share(request)
+        if refused:
+            await transaction.runs.start("t", run_id="r")
+        assert (await groups.together([request])).unheard == {}
 
 
 async def test_an_append_that_needs_a_preflight_is_not_overtaken(ledger: Ledger) -> None:
@@ -223,7 +222,10 @@ async def test_the_next_waiter_is_cancelled_as_its_turn_comes(told: bool) -> Non
         def can_share(self, _request: AppendRequest) -> bool:
             return False
 
-        async def together(self, _requests: Sequence[AppendRequest]) -> tuple[Mapping[int, Appended], bool]:
+        async def together(self, _requests: Sequence[AppendRequest]) -> Shared:
+            raise AssertionError
+
+        async def rejudge(self, _requests: Sequence[AppendRequest]) -> Shared:
             raise AssertionError
 
     queue = AppendQueues(Alone())
@@ -258,7 +260,7 @@ async def test_the_appends_of_a_failed_group_go_alone(ledger: Ledger, monkeypatc
     def broken(*_: Any) -> Any:
         raise RuntimeError
 
-    monkeypatch.setattr(postgresql_append, "statement_of", broken)
+    monkeypatch.setattr(postgresql_group, "statement_of", broken)
     done = await asyncio.wait_for(append_all(ledger, [says(n) for n in range(4)]), 10)
     assert [one.version for one in done] == [2, 3, 4, 5]
 

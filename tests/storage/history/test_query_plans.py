@@ -18,10 +18,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import Ledger
+from chatledger import Appended, Ledger, RunConflict
+from chatledger.ids import new_id
 from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
-from tests.conversations import assistant, turn
+from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
 from tests.postgres import Server
 from tests.storage.seeded import LONG, OTHERS, ROWS, SHORT, seed_postgresql, seed_sqlite
@@ -144,6 +145,29 @@ async def test_an_append_reads_its_tip_and_the_rows_that_its_keys_point_at(pg_se
     assert long["tool_calls"] <= 2
     assert long["branches"] <= 1 + 5
     assert long["runs"] <= 1 + 5
+
+
+async def test_a_group_with_repeats_reads_a_few_rows_for_each_append(pg_seeded: Database) -> None:
+    """It looks for ids and runs by value, in a thread of 10,000 messages as in a short one."""
+
+    async def group(ledger: Ledger) -> None:
+        """One append ahead, then new messages, repeats and a run of another thread in one group."""
+        threads = [LONG, SHORT, *(f"t{number}" for number in range(3, 11))]
+        for thread in threads:  # remembers the tips
+            await ledger.messages.append(thread, [assistant("before")])
+        repeat = user("text 1", message_id="m1", run_id="r1")
+        calls = [ledger.messages.append(one, [assistant("next", message_id=new_id())]) for one in threads]
+        calls += [ledger.messages.append(LONG, [repeat]), ledger.messages.append("t3", [assistant("?")], run_id="r9")]
+        done = await asyncio.gather(ledger.messages.append("t20", [assistant("ahead")]), *calls, return_exceptions=True)
+        assert [type(one) for one in done] == [Appended] * 12 + [RunConflict]
+        assert done[-2].replayed  # type: ignore[union-attr]
+
+    read = await rows_read(pg_seeded, group)
+    appends = 10 + 13
+    assert read["messages"] <= 2 * appends
+    assert read["branches"] <= 6 * appends
+    assert read["threads"] <= 4 * appends
+    assert read["runs"] <= 6
 
 
 @named(HISTORIES)

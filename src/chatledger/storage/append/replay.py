@@ -101,8 +101,22 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
         stamp = next((row[0] for row in sql.fetch(_STAMP, place)), None)
     if stamp is None or len(stored) < len(given):  # the thread was deleted since the preflight found them
         return Moved()
+    return _first_result(request, replay, stamp, stored)
+
+
+def replay_plainly(request: AppendRequest, replay: Replay, stored: Sequence[ChatMessage]) -> Appended | None:
+    """The result of the first call again, if `stored`, the messages with the ids of the batch, are all of the replay
+    and have the content of the batch. None if only `load_replay` can tell.
+    """
+    alone = replay.last - replay.first + 1 == len(stored) == len(request.rows)
+    if replay.stamp is None or not alone or tuple(map(encode_message, stored)) != tuple(request.rows):
+        return None
+    return _first_result(request, replay, replay.stamp, stored)
+
+
+def _first_result(request: AppendRequest, replay: Replay, stamp: int, stored: Sequence[ChatMessage]) -> Appended:
     mark = write_mark(request.thread, replay.branch, replay.last, stamp)
-    return Appended(stored[0].seq or 0, replay.last, replay.last, stored, replayed=True, mark=mark)
+    return Appended(stored[0].seq or 0, replay.last, replay.last, list(stored), replayed=True, mark=mark)
 
 
 # --- A repeat of messages that were removed ---------------------------------------------------------------------------

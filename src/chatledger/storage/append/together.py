@@ -1,12 +1,15 @@
 """Several appends that are planned on cached tips and written together.
 
-On SQLite they share a transaction, and each table takes one call of the driver. On PostgreSQL appends of one tenant
-share a statement. Either way all of them are undone if one fails; each then runs alone and finds its own error.
+On SQLite they share a transaction, and each table takes one call of the driver. All of them are undone if one fails;
+each then runs alone and finds its own error.
+
+On PostgreSQL appends of one tenant share a statement. It skips the branches for which a key would refuse it: an id of
+an append is stored already, or a run belongs to another thread. `append/rejudge.py` then judges those appends anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
@@ -54,10 +57,41 @@ class Planned:
     """By branch: its last request, and what a preflight would see after it."""
     taken: dict[BranchKey, tuple[AppendRequest, Seen]] = field(default_factory=dict)
     """By branch: its first request, and the cached tip."""
+    ids: set[tuple[str, str]] = field(default_factory=set)
+    """Of the messages that have a caller's own id or that of a key: their threads and ids."""
+    runs: dict[str, str] = field(default_factory=dict)
+    """The thread for which a run is created unless it exists."""
+
+    def has_key_of(self, request: AppendRequest) -> bool:
+        """Whether a plan has an id of the request too, or one of its runs for another thread. One statement cannot
+        write both.
+        """
+        thread = request.thread
+        if not request.ids_are_new and not self.ids.isdisjoint([(thread, id_) for id_ in request.message_ids]):
+            return True
+        return bool(self.runs) and any(self.runs.get(run, thread) != thread for run in request.runs)
+
+    def add(self, index: int, plan: Plan, seen: Seen) -> None:
+        """`seen`: the preflight on which the plan was judged."""
+        request, key = plan.request, branch_key(plan.request)
+        self.plans.setdefault(key, {})[index] = plan
+        self.tips[key] = request, seen_after(plan, seen, Written(plan.touches))
+        if not request.ids_are_new:
+            self.ids.update([(request.thread, id_) for id_ in request.message_ids])
+        for run in plan.runs:
+            self.runs[run] = request.thread
 
     @property
     def branches(self) -> list[list[Plan]]:
         return [list(plans.values()) for plans in self.plans.values()]
+
+    def stamps_of(self, keys: Iterable[BranchKey]) -> dict[int, int]:
+        """The stamps that guard the plans of these branches, by index."""
+        stamps: dict[int, int] = {}
+        for key in keys:
+            plans = self.plans[key]
+            stamps |= dict.fromkeys(plans, next(iter(plans.values())).stamp)
+        return stamps
 
     def finish(self, written: Collection[BranchKey], cache: TipCache) -> dict[int, Appended]:
         """The outcomes of the appends to the branches that were written. The cache learns their tips."""
@@ -88,13 +122,12 @@ def plan_together(requests: Sequence[AppendRequest], cache: TipCache) -> Planned
             stopped.add(key)
             continue
         planned.taken.setdefault(key, (request, seen))
-        plan = plan_on_cached_tip(request, seen)
+        plan = None if planned.has_key_of(request) else plan_on_cached_tip(request, seen)
         if isinstance(plan, Plan) and plan.is_plain:
-            planned.plans.setdefault(key, {})[index] = plan
-            seen = seen_after(plan, seen, Written(plan.touches))
+            planned.add(index, plan, seen)
         else:
+            planned.tips[key] = request, seen
             stopped.add(key)
-        planned.tips[key] = request, seen
     return planned
 
 
@@ -102,8 +135,10 @@ def plan_together(requests: Sequence[AppendRequest], cache: TipCache) -> Planned
 
 
 def statement_of(branches: Sequence[Sequence[Plan]]) -> tuple[str, dict[str, Any]]:
-    """One statement that writes the plans of each of these branches of one tenant. It returns the numbers of the
-    branches that it wrote, counted from 1. It skips a branch that has another stamp by now, and one that is locked.
+    """One statement that writes the plans of each of these branches of one tenant. It returns numbers of branches,
+    counted from 1: those that it wrote with true, and those that are locked with false. It skips a branch that has
+    another stamp by now, one that is locked, and one for which an id is stored already or a run belongs to another
+    thread.
     """
     now = min(plan.request.now for plans in branches for plan in plans)  # no run begins after its first message
     parameters: dict[str, Any] = {
@@ -131,7 +166,8 @@ def statement_of(branches: Sequence[Sequence[Plan]]) -> tuple[str, dict[str, Any
     if runs:
         parameters["runs"] = runs
     parameters |= {f"{name}_numbers": own for name, own in numbers.items() if own}
-    return _statement(columns, touches=bool(numbers["touched"]), runs=bool(runs)), parameters
+    own_ids = not all(plan.request.ids_are_new for plans in branches for plan in plans)
+    return _statement(columns, touches=bool(numbers["touched"]), runs=bool(runs), own_ids=own_ids), parameters
 
 
 _TIP = {
@@ -148,6 +184,17 @@ _GIVEN = (
     f"SELECT * FROM unnest({', '.join(f':{name}::{type_}[]' for name, type_ in _TIP.items())})"
     f" WITH ORDINALITY AS g ({', '.join(_TIP)}, number)"
 )
+# The numbers of the branches for which a key would refuse the whole statement.
+_STORED_IDS = (
+    "SELECT i.number FROM unnest(:messages_numbers::bigint[], :messages_message_id::text[]) AS i (number, id),"
+    " LATERAL (SELECT FROM {schema}messages o WHERE o.tenant_id = :tenant AND o.thread_id = (:thread::text[])[i.number]"
+    " AND o.message_id = i.id LIMIT 1) AS o"
+)
+_FOREIGN_RUNS = (
+    "SELECT r.number FROM unnest(:runs_numbers::bigint[], :runs::text[]) AS r (number, run), LATERAL ("
+    "SELECT FROM {schema}runs o WHERE o.tenant_id = :tenant AND o.run_id = r.run"
+    " AND o.thread_id <> (:thread::text[])[r.number] LIMIT 1) AS o"
+)
 # One lookup by value for each branch and thread, whatever the planner knows of the tables. The place of a locked row
 # stays the same until the statement ends.
 _FREE = (
@@ -158,6 +205,12 @@ _FREE = (
 _MOVE_TIPS = (
     f"UPDATE {{schema}}branches b SET stamp = f.new_stamp, {', '.join(f'{name} = f.{name}' for name in _NEW)}"
     " FROM free f WHERE b.tenant_id = :tenant AND b.ctid = f.place RETURNING f.number, b.thread_id, b.branch"
+)
+# Those that the statement skipped although they have the judged stamps.
+_LOCKED = (
+    "SELECT g.number, false FROM given g WHERE g.number NOT IN (SELECT number FROM tip) AND EXISTS ("
+    "SELECT FROM {schema}branches o WHERE o.tenant_id = :tenant AND o.thread_id = g.thread AND o.branch = g.branch"
+    " AND o.stamp = g.stamp)"
 )
 _TOUCH_THREADS = (
     "UPDATE {schema}threads t SET active_at = :now FROM (SELECT o.ctid AS place FROM tip, LATERAL ("
@@ -174,10 +227,12 @@ _INSERT_RUNS = (
 
 
 @lru_cache(maxsize=128)
-def _statement(columns: Sequence[Columns], *, touches: bool, runs: bool) -> str:
+def _statement(columns: Sequence[Columns], *, touches: bool, runs: bool, own_ids: bool) -> str:
+    refused = " UNION ALL ".join([_STORED_IDS] * own_ids + [_FOREIGN_RUNS] * runs)
+    unless_refused = f" WHERE g.number NOT IN ({refused})" if refused else ""
     parts = [
         f"WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true))",
-        f"given AS ({_GIVEN})",
+        f"given AS ({_GIVEN}{unless_refused})",
         f"free AS MATERIALIZED ({_FREE})",
         f"tip AS ({_MOVE_TIPS})",
     ]
@@ -186,7 +241,7 @@ def _statement(columns: Sequence[Columns], *, touches: bool, runs: bool) -> str:
     if runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
     parts += [f"{one.table} AS ({_insert(one)})" for one in columns]
-    return ",\n".join(parts) + "\nSELECT number FROM tip"
+    return ",\n".join(parts) + f"\nSELECT number, true FROM tip UNION ALL {_LOCKED}"
 
 
 def _insert(columns: Columns) -> str:

@@ -12,10 +12,12 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
+from chatledger.errors import ChatLedgerError
 from chatledger.models import Appended
 from chatledger.storage.append.request import AppendRequest
 
@@ -36,11 +38,27 @@ class Together(Protocol):
         """Whether the append may share a statement now. Otherwise it runs alone."""
         ...
 
-    async def together(self, requests: Sequence[AppendRequest]) -> tuple[Mapping[int, Appended], bool]:
-        """Run the appends in one statement. Returns the outcomes of those that it did, by index, and whether it may
-        have sent the others too. These must run alone. If it raises or is cancelled, it is unknown what was sent.
+    async def together(self, requests: Sequence[AppendRequest]) -> Shared:
+        """Write the appends in one statement, as far as it can. If it raises or is cancelled, it is unknown what was
+        sent.
         """
         ...
+
+    async def rejudge(self, requests: Sequence[AppendRequest]) -> Shared:
+        """Look for appends that such statements left out, and do as many as it can."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The outcomes of the appends that a statement did, by index. `again` are others that may be judged anew together;
+    of the rest, the first of each thread runs alone. `unheard` are those that were sent without an answer, each with
+    the stamp of the branch with which it would still be written.
+    """
+
+    done: Mapping[int, Appended | ChatLedgerError]
+    again: Collection[int] = ()
+    unheard: Mapping[int, int] = field(default_factory=dict)
 
 
 class AppendQueues:
@@ -75,6 +93,9 @@ class AppendQueue:
         self._in_flight: dict[_Flight, float] = {}
         """The flights that count as in flight, oldest first, with the time at which each began."""
         self._starting = False
+        self._left: deque[_Left] = deque()
+        """The appends that statements left out and that wait to be judged anew."""
+        self._rejudging = False
         self._look: asyncio.TimerHandle | None = None
         """A later look for flights that no longer count. There is one only while appends wait."""
 
@@ -98,9 +119,14 @@ class AppendQueue:
         return waiter
 
     async def wait(self, waiter: _Waiter) -> Appended | _Flight:
-        """The outcome, if a group's statement did the append; a flight when the append has its turn to run alone."""
+        """The outcome, if a group did the append; a flight when the append has its turn to run alone. Raises the error
+        of an append that a group refused.
+        """
         try:
-            return await waiter.turn
+            given = await waiter.turn
+            if isinstance(given, ChatLedgerError):
+                raise given
+            return given
         except asyncio.CancelledError:
             waiting = self._waiting.get(waiter.request.thread)
             if waiter.group is not None:
@@ -176,22 +202,65 @@ class AppendQueue:
         self._look = None
         self._start()
 
-    def _finish_group(self, group: Sequence[_Waiter], flight: _Flight, task: asyncio.Task[Any]) -> None:
+    def _finish_group(self, group: Sequence[_Waiter], flight: _Flight, task: asyncio.Task[Shared]) -> None:
         """Called however the task ended, even if it was cancelled before it began, so that the queue always goes on.
-        The waiters that are not done return to the front.
+        Threads whose appends are all done go on; the others wait until theirs are judged anew.
         """
-        done, sent = ({}, True) if task.cancelled() or task.exception() is not None else task.result()
-        for index, waiter in reversed(list(enumerate(group))):
+        shared = _result(task, len(group))
+        anew = [group[index] for index in shared.again]
+        left = self._settle(group, shared)
+        threads = list(dict.fromkeys(waiter.request.thread for waiter in anew if not waiter.turn.done()))
+        if threads:
+            flight.threads = [thread for thread in flight.threads if thread not in threads]
+            waiters = [waiter for thread in threads for waiter in left.pop(thread)]
+            self._left.append(_Left(waiters, _Flight(self, threads)))
+        self._return(left)
+        flight.end()
+        self._rejudge()
+
+    def _rejudge(self) -> None:
+        """Judge anew what the statements of several groups left out. There is one such task at a time."""
+        if self._rejudging or not self._left:
+            return
+        taken = [self._left.popleft()]
+        while self._left and sum([len(one.waiters) for one in (*taken, self._left[0])]) <= GROUP:
+            taken.append(self._left.popleft())
+        group = [waiter for one in taken for waiter in one.waiters if not waiter.turn.cancelled()]
+        self._rejudging = True
+        task = asyncio.create_task(self._appends.rejudge([waiter.request for waiter in group]))
+        _Group(group, task)
+        task.add_done_callback(partial(self._finish_rejudged, group, [one.flight for one in taken]))
+
+    def _finish_rejudged(
+        self, group: Sequence[_Waiter], flights: Sequence[_Flight], task: asyncio.Task[Shared]
+    ) -> None:
+        self._return(self._settle(group, _result(task, len(group))))
+        for flight in flights:
+            flight.end()
+        self._rejudging = False
+        self._rejudge()
+
+    @staticmethod
+    def _settle(group: Sequence[_Waiter], shared: Shared) -> dict[str, list[_Waiter]]:
+        """Give the outcomes to their waiters. Returns the other waiters, by thread."""
+        left: dict[str, list[_Waiter]] = {}
+        for index, waiter in enumerate(group):
             waiter.group = None
             if waiter.turn.done():  # cancelled
                 continue
-            if index in done:
-                waiter.turn.set_result(done[index])
+            if index in shared.done:
+                waiter.turn.set_result(shared.done[index])
             else:
-                waiter.alone = True
-                waiter.sent = waiter.sent or sent
-                self._waiting[waiter.request.thread].appendleft(waiter)
-        flight.end()
+                waiter.sent = waiter.sent or index in shared.unheard
+                left.setdefault(waiter.request.thread, []).append(waiter)
+        return left
+
+    def _return(self, left: Mapping[str, Sequence[_Waiter]]) -> None:
+        """Waiters return to the front of their threads. The first of each runs alone."""
+        for thread, waiters in left.items():
+            for number, waiter in enumerate(waiters):
+                waiter.alone = waiter.sent or not number
+            self._waiting[thread].extendleft(reversed(waiters))
 
     def _take_group(self, free: int) -> list[_Waiter]:
         """The first waiter, and those that may share its statement, in order. The ready threads are spread over the
@@ -289,9 +358,22 @@ class _Waiter:
 
     def __init__(self, request: AppendRequest) -> None:
         self.request = request
-        self.turn: asyncio.Future[Appended | _Flight] = asyncio.get_running_loop().create_future()
+        self.turn: asyncio.Future[Appended | ChatLedgerError | _Flight] = asyncio.get_running_loop().create_future()
         self.alone = self.sent = False
         self.group: _Group | None = None
+
+
+class _Left(NamedTuple):
+    """Waiters whose appends a statement left out. The flight keeps others of their threads waiting."""
+
+    waiters: Sequence[_Waiter]
+    flight: _Flight
+
+
+def _result(task: asyncio.Task[Shared], size: int) -> Shared:
+    if task.cancelled() or task.exception() is not None:
+        return Shared({}, unheard=dict.fromkeys(range(size), 0))
+    return task.result()
 
 
 class _Group:

@@ -23,6 +23,7 @@ from chatledger.storage.databases.begun import is_inside_transaction
 from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
+from chatledger.storage.databases.postgresql_group import PostgresqlGroups
 from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.databases.states import Followed, State, States, read_states_of
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
@@ -93,7 +94,7 @@ class PostgresqlDatabase(OpenDatabase):
         )
         self.counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
-        self._queues = AppendQueues(self._append)
+        self._queues = AppendQueues(PostgresqlGroups(self._append, self._connections, self._tips))
         self.connect = self._connections.connect_alone
 
     async def append(self, request: AppendRequest) -> Appended:

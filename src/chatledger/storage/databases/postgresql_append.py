@@ -9,7 +9,7 @@ on the one server that has the tenant's rows. Every attempt with a preflight the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,8 +29,7 @@ from chatledger.storage.append.attempt import (
 from chatledger.storage.append.create import creating_statement, new_thread, read_created
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.tip_cache import BranchKey, TipCache
-from chatledger.storage.append.together import plan_together, statement_of
+from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import (
     Moved,
     Plan,
@@ -69,7 +68,7 @@ only if another branch became the active one.
 
 
 @dataclass(slots=True)
-class _Progress:
+class Progress:
     sent: bool = False
     """Whether an attempt had a connection, so that a part of it may have reached the database."""
 
@@ -87,7 +86,7 @@ class PostgresqlAppend:
         `since` is the time at which the append began to wait for its turn. The limit counts from there: otherwise, when
         the database is away, each append of a queue would wait for the whole limit after the one before it.
         """
-        progress = _Progress(sent)
+        progress = Progress(sent)
         retries: Retries | None = None
         number, cause = 0, None
         while True:
@@ -117,33 +116,7 @@ class PostgresqlAppend:
                 ) from cause
             note_retry(self._connections.counters, failed)
 
-    def can_share(self, request: AppendRequest) -> bool:
-        """A conflict of values would refuse the whole group, and an append without a cached tip needs a preflight. No
-        append shares its statements if the tables are distributed by tenant.
-        """
-        return not self._connections.distributed and not request.kv and request in self._tips
-
-    async def together(self, requests: Sequence[AppendRequest]) -> tuple[Mapping[int, Appended], bool]:
-        """Write as many of these appends of one tenant as the cached tips let through, in one statement. Returns their
-        outcomes by index, and whether the others may be stored too. If the statement fails, none is known to be done;
-        each append then tries by itself and gets its own error.
-        """
-        planned, progress = plan_together(requests, self._tips), _Progress()
-        keys = list(planned.plans)
-        written: list[BranchKey] = []
-        if keys:
-            try:
-                rows = await self._write(requests, statement_of(planned.branches), list, progress)
-            except Exception as error:
-                refused = isinstance(error, RunConflict) or not (read_failure(error) is None or is_away(error))
-                if refused:
-                    planned.undo(self._tips)
-                note_retry(self._connections.counters, error)
-                return {}, progress.sent and not refused
-            written = [keys[number - 1] for (number,) in rows]
-        return planned.finish(written, self._tips), False
-
-    async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | Moved:
+    async def _attempt(self, request: AppendRequest, progress: Progress, *, first: bool) -> Attempted | Moved:
         cached = self._tips.take(request) if first else None
         if cached is not None:
             plan = plan_on_cached_tip(request, cached)
@@ -162,7 +135,7 @@ class PostgresqlAppend:
         lock = not first or self._connections.distributed
         return await greenlet_spawn(self._preflight_and_write, request, progress, lock, seen)
 
-    async def _create(self, request: AppendRequest, progress: _Progress) -> Attempted | Moved | Seen | None:
+    async def _create(self, request: AppendRequest, progress: Progress) -> Attempted | Moved | Seen | None:
         """Create the thread with the messages, or read what a preflight would read; Moved if neither is possible. None
         if the batch cannot begin a thread.
         """
@@ -171,29 +144,31 @@ class PostgresqlAppend:
         if not isinstance(plan, Plan):
             return None
         try:
-            created = await self._write([request], creating_statement(plan), partial(read_created, request), progress)
+            created = await self.run_at_once(
+                [request], creating_statement(plan), partial(read_created, request), progress
+            )
         except RunConflict:  # perhaps of a thread that exists by now
             return Moved()
         return Attempted(appended(plan), seen_after(plan, seen, created)) if isinstance(created, Written) else created
 
-    def _write_plan(self, plan: Plan, progress: _Progress) -> Coroutine[Any, Any, Written | Moved]:
+    def _write_plan(self, plan: Plan, progress: Progress) -> Coroutine[Any, Any, Written | Moved]:
         """It returns the coroutine of either write, since each coroutine on the way would cost time."""
         if self._connections.distributed:
             return greenlet_spawn(self._write_by_table, plan, progress)
-        return self._write([plan.request], one_statement(plan), read_written, progress)
+        return self.run_at_once([plan.request], one_statement(plan), read_written, progress)
 
-    def _write_by_table(self, plan: Plan, progress: _Progress) -> Written | Moved:
+    def _write_by_table(self, plan: Plan, progress: Progress) -> Written | Moved:
         """The write in a transaction of its own, inside a greenlet."""
         with self._begin(plan.request, transaction=True) as sql:
             progress.sent = True
             return write(sql, plan)
 
-    async def _write(
+    async def run_at_once(
         self,
         requests: Sequence[AppendRequest],
         statement: tuple[str, dict[str, Any]],
         read: Callable[[Sequence[Row]], T],
-        progress: _Progress,
+        progress: Progress,
     ) -> T:
         """Nearly every append is this one statement, awaited on asyncpg itself: a greenlet costs as much as judging."""
         template, parameters = statement
@@ -211,7 +186,7 @@ class PostgresqlAppend:
         return read(rows)
 
     def _preflight_and_write(
-        self, request: AppendRequest, progress: _Progress, lock: bool, seen: Seen | None = None
+        self, request: AppendRequest, progress: Progress, lock: bool, seen: Seen | None = None
     ) -> Attempted | Moved:
         """One attempt with a preflight, inside a greenlet. With `lock`, in a transaction that locks the branch."""
         with self._begin(request, transaction=lock) as sql:
@@ -255,7 +230,7 @@ def _repeatable(error: Exception) -> Failure | None:
     return None if failure.kind is Kind.UNIQUE and not known_key else failure
 
 
-def _given_up(request: AppendRequest, progress: _Progress, cause: Exception | None) -> ChatLedgerError:
+def _given_up(request: AppendRequest, progress: Progress, cause: Exception | None) -> ChatLedgerError:
     """The error of an append past its time limit. If it was never sent, nothing of it can be stored, so its outcome is
     not unknown.
     """

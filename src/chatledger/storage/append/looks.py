@@ -1,0 +1,186 @@
+"""One statement that looks for several appends of one tenant on PostgreSQL: what a preflight reads for each of them,
+the stored messages that have one of their ids, and the threads of their runs.
+
+It reads the messages whole, because most of them are repeats, whose result is what is stored.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from chatledger.models import ChatMessage
+from chatledger.storage.append.preflight import Seen, read_seen
+from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.tip_cache import BranchKey, branch_key
+from chatledger.storage.drivers.errors import run_conflict
+from chatledger.storage.drivers.sql import Row
+from chatledger.storage.history.union_rows import (
+    CALL,
+    CALL_OF,
+    HEADER,
+    MESSAGE,
+    MESSAGE_OF,
+    PART,
+    PART_OF,
+    PLACES,
+    TEXT_PLACES,
+    row,
+    row_of,
+)
+from chatledger.storage.history.window import branch_column
+from chatledger.storage.rows.encryption import ENCRYPTED_TENANT
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
+
+_RUN, _ARMS = 4, 8  # the arm of the runs; a row begins with the number of its branch, times eight, and its arm
+_HEAD = {"branch": "b.branch", "call_count": "t.active_branch", "is_error": "f.branch IS NOT NULL", "seq": "b.last_seq"}
+_HEAD_TEXTS = (
+    "t.user_id",
+    "t.rules",
+    "e.encrypted",
+    "b.lineage",
+    "b.stamp::text",
+    "b.absent::text",
+    "b.last_role",
+    "b.open_calls",
+    "b.partial_seq::text",
+)
+_HEAD_VALUES = {PLACES[name]: value for name, value in _HEAD.items()}
+_HEAD_VALUES |= dict(zip(TEXT_PLACES, _HEAD_TEXTS, strict=False))
+# One lookup by value for each branch, id, message and run, whatever the planner knows of the tables.
+_ONE = "LATERAL (SELECT o.* FROM {schema}%s o WHERE o.tenant_id = :tenant AND %s LIMIT 1)"
+_THREAD = _ONE % ("threads", "o.thread_id = g.thread")
+_BRANCH = _ONE % ("branches", "o.thread_id = g.thread AND o.branch = coalesce(g.branch, t.active_branch)")
+_FORK = _ONE % ("branches", "o.thread_id = g.thread AND o.branch = 1")
+_MESSAGE = _ONE % ("messages", "o.thread_id = (:thread::text[])[i.number] AND o.message_id = i.id")
+_RUN_OF = _ONE % ("runs", "o.run_id = r.run")
+
+
+def _rows_of(arm: int, table: str, columns: Sequence[str]) -> str:
+    """The rows of a table that belong to the messages that were found."""
+    return (
+        f"SELECT {row_of(f'm.number * {_ARMS} + {arm}', 'x', columns)} FROM found m CROSS JOIN LATERAL ("
+        f"SELECT o.* FROM {{schema}}{table} o WHERE o.tenant_id = :tenant AND o.thread_id = m.thread_id"
+        " AND o.branch = m.branch AND o.seq = m.seq OFFSET 0) x"
+    )
+
+
+_GIVEN = (
+    "SELECT g.thread, g.branch, g.number::int AS number"
+    " FROM unnest(:thread::text[], :branch::int[]) WITH ORDINALITY AS g (thread, branch, number)"
+)
+_FOUND = f"SELECT i.number, m.* FROM unnest(:ids_numbers::int[], :ids::text[]) AS i (number, id), {_MESSAGE} m"
+_HEADS = (
+    f"SELECT {row(f'g.number * {_ARMS} + {HEADER}', _HEAD_VALUES)} FROM given g CROSS JOIN {_THREAD} t"
+    f" LEFT JOIN {_BRANCH} b ON true LEFT JOIN {_FORK} f ON true,"
+    f" (SELECT CASE WHEN EXISTS ({ENCRYPTED_TENANT}) THEN '' END AS encrypted) e"
+)
+_MESSAGES = f"SELECT {row_of(f'm.number * {_ARMS} + {MESSAGE}', 'm', MESSAGE_COLUMNS)} FROM found m"
+_PARTS = _rows_of(PART, "message_parts", PART_COLUMNS)
+_CALLS = _rows_of(CALL, "tool_calls", CALL_COLUMNS)
+_RUN_VALUES = dict(zip(TEXT_PLACES, ("r.run", "x.thread_id"), strict=False))
+_RUNS = f"SELECT {row(_RUN, _RUN_VALUES)} FROM unnest(:runs::text[]) AS r (run), {_RUN_OF} x"
+_LOOKS = f"WITH given AS ({_GIVEN}),\nfound AS MATERIALIZED ({_FOUND})\n" + "\nUNION ALL ".join(
+    (_HEADS, _MESSAGES, _PARTS, _CALLS, _RUNS)
+)
+_HEAD_NUMBERS = itemgetter(*(PLACES[name] for name in _HEAD))
+_HEAD_TEXT = itemgetter(*TEXT_PLACES[: len(_HEAD_TEXTS)])
+_RUN_TEXT = itemgetter(*TEXT_PLACES[:2])
+_ID, _SEQ = (1 + MESSAGE_COLUMNS.index(name) for name in ("message_id", "seq"))
+_IDX = itemgetter(2)
+
+
+def looks_statement(requests: Iterable[AppendRequest]) -> tuple[str, dict[str, Any]]:
+    """The statement and its parameters, for `Looks`."""
+    asked = list(requests)
+    keys = list(dict.fromkeys(map(branch_key, asked)))
+    numbers = {key: number for number, key in enumerate(keys, 1)}
+    ids = list(dict.fromkeys((numbers[branch_key(one)], id_) for one in asked for id_ in one.message_ids))
+    return _LOOKS, {
+        "tenant": asked[0].tenant.key,
+        "thread": [thread for _, thread, _ in keys],
+        "branch": [branch_column(branch) for _, _, branch in keys],
+        "ids_numbers": [number for number, _ in ids],
+        "ids": [id_ for _, id_ in ids],
+        "runs": list(dict.fromkeys(run for one in asked for run in one.runs)),
+    }
+
+
+@dataclass(slots=True)
+class _Found:
+    """The rows of one branch."""
+
+    head: Row | None = None
+    messages: dict[str, Row] = field(default_factory=dict)
+    parts: list[Row] = field(default_factory=list)
+    calls: list[Row] = field(default_factory=list)
+
+
+class Looks:
+    """What the statement found for its requests."""
+
+    def __init__(self, requests: Iterable[AppendRequest], rows: Sequence[Row]) -> None:
+        self._numbers: dict[BranchKey, int] = {}
+        for request in requests:
+            self._numbers.setdefault(branch_key(request), len(self._numbers) + 1)
+        self._found: dict[int, _Found] = defaultdict(_Found)
+        self._threads: dict[str, str] = {}  # of each run that exists
+        for one in rows:
+            self._take(one)
+
+    def _take(self, one: Row) -> None:
+        number, arm = divmod(one[0], _ARMS)
+        found = self._found[number]
+        if arm == _RUN:
+            run, thread = _RUN_TEXT(one)
+            self._threads[run] = thread
+        elif arm == HEADER:
+            found.head = one
+        elif arm == MESSAGE:
+            found.messages[one[_ID + 1]] = MESSAGE_OF(one)
+        elif arm == PART:
+            found.parts.append(PART_OF(one))
+        else:
+            found.calls.append(CALL_OF(one))
+
+    def refuse_foreign_run(self, request: AppendRequest) -> None:
+        """Raises RunConflict."""
+        for run in request.runs:
+            if self._threads.get(run, request.thread) != request.thread:
+                raise run_conflict(run)
+
+    def _of(self, request: AppendRequest) -> _Found:
+        return self._found[self._numbers[branch_key(request)]]
+
+    def seen(self, request: AppendRequest) -> Seen:
+        """What a preflight of the request sees. Raises DamagedCell and TenantEncrypted."""
+        found = self._of(request)
+        if found.head is None:
+            return read_seen(request, [])
+        stored = [found.messages[id_] for id_ in request.message_ids if id_ in found.messages]
+        ids = [(message[_ID], message[0], message[_SEQ]) for message in stored]
+        return read_seen(request, [(*_preflight(found.head), *one) for one in ids or [(None, None, None)]])
+
+    def stored(self, request: AppendRequest) -> list[ChatMessage]:
+        """The stored messages that have an id of the batch, in the order of the batch. Raises EncryptionError,
+        DamagedCell and HalfStored.
+        """
+        found = self._of(request)
+        messages = [found.messages[id_] for id_ in request.message_ids if id_ in found.messages]
+        where = {(message[0], message[_SEQ]) for message in messages}
+        parts, calls = (
+            sorted([one for one in rows if (one[0], one[1]) in where], key=_IDX) for rows in (found.parts, found.calls)
+        )
+        return decode_messages(request.tenant, request.thread_id, messages, parts, calls)
+
+
+def _preflight(head: Row) -> tuple[Any, ...]:
+    """The columns of a preflight before those of an id."""
+    user_id, rules, encrypted, lineage, stamp, absent, last_role, open_calls, partial_seq = _HEAD_TEXT(head)
+    branch, active_branch, forked, last_seq = _HEAD_NUMBERS(head)
+    stamp, absent, partial_seq = (None if one is None else int(one) for one in (stamp, absent, partial_seq))
+    facts = (user_id, rules, active_branch, forked, encrypted is not None, branch, lineage, stamp, absent)
+    return *facts, last_seq, last_role, open_calls, partial_seq
