@@ -106,6 +106,16 @@ async def test_check_names_what_a_provider_would_refuse(sqlite_database: Databas
     assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
 
 
+async def test_check_names_the_keys_that_a_provider_would_refuse(sqlite_database: Database) -> None:
+    reply = {"role": "assistant", "content": "Sun.", "id": "msg_1", "usage": {"output_tokens": 2}}
+    async with sqlite_database.open() as ledger:
+        await ledger.append("t", [{"role": "user", "content": "?"}, reply], format="anthropic", create=True)
+    said = chatledger("check", "--provider", "anthropic", "--json", url=sqlite_database.url)
+    [finding] = said.json["items"]
+    assert (said.code, finding["seq"], finding["reason"]) == (1, 2, "keys")
+    assert finding["detail"] == "keys that a request may not have: left out: id, usage"
+
+
 async def test_check_names_a_thread_with_nothing_to_send(sqlite_database: Database) -> None:
     await store(sqlite_database, told=[ChatMessage(role="system", content="Be brief.")], new=[])
     said = chatledger("check", "--provider", "anthropic", "--json", url=sqlite_database.url)

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from chatledger import Ledger
+from chatledger.models.json import same_json
+from tests.formats.model_view.test_request_keys import sent, stored
 from tests.formats.streams import split_anthropic, split_chat, split_responses
+from tests.formats.streams.reading import fed
 from tests.formats.streams.test_storage import require_equal
 
 Reply = tuple[str, list[Any], list[Any]]
@@ -22,6 +25,18 @@ async def test_recorded_replies_are_stored_from_their_streams_as_by_an_append(le
         for interaction in json.loads(file.read_text("utf-8"))["interactions"]:
             for name, events, payload in replies(interaction["response"]):
                 await require_equal(ledger, name, events, payload)
+                counted[name] += 1
+    assert counted == {"anthropic": 27, "openai-chat": 42, "openai-responses": 35}
+
+
+def test_recorded_replies_go_back_as_requests_whether_they_were_appended_or_streamed(data: Path) -> None:
+    counted: Counter[str] = Counter()
+    for file in sorted((data / "pydantic_ai_http").glob("*.json")):
+        for interaction in json.loads(file.read_text("utf-8"))["interactions"]:
+            for name, events, payload in replies(interaction["response"]):
+                appended = sent(name, stored(name, payload))
+                streamed = sent(name, stored(name, fed(name, events).payload()))
+                assert same_json(streamed, appended)
                 counted[name] += 1
     assert counted == {"anthropic": 27, "openai-chat": 42, "openai-responses": 35}
 

@@ -1,40 +1,45 @@
-"""Payloads against the types of the providers' own SDKs, lists within lists included."""
+"""Payloads against the request types of the providers' own SDKs, with keys forbidden that these do not have.
+
+Two lists name what passes besides: keys that servers need back (`RequestKeys.besides`), and parts of other servers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from anthropic.types import MessageParam
-from openai.types.chat import ChatCompletionMessageParam
-from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
 
-_TYPES: dict[str, Any] = {
-    "openai-chat": list[ChatCompletionMessageParam],
-    "openai-responses": ResponseInputParam,
-    "anthropic": list[MessageParam],
+from chatledger.formats.model_view import get_provider
+from tests.formats.model_view.request_types import REQUESTS, Strict
+
+OTHER_PARTS: Mapping[str, Mapping[str, str]] = {
+    "openai-chat": {"thinking": "Mistral takes its reasoning back", "reference": "Mistral takes its references back"}
 }
+"""Types of parts that only servers other than the SDK's know, and why they are sent."""
 
 
 def validate(provider: str, payload: Any) -> None:
-    """Raises ValidationError. Of a payload that is an object, its messages or its input items are checked."""
-    if isinstance(payload, dict):
-        payload = payload["messages"] if provider == "anthropic" else payload.get("input", [])
-    if not isinstance(payload, str):  # the Responses API takes a text for its input
-        _exhaust(_adapter(provider).validate_python(payload))
+    """Raises ValidationError. Of a payload that is an object, its messages and instructions or items are checked."""
+    lists = payload if isinstance(payload, dict) else {next(iter(REQUESTS[provider])): payload}
+    for key, value in lists.items():
+        if key in REQUESTS[provider] and not isinstance(value, str):  # the APIs take a text for one message
+            _adapter(provider, key).validate_python(_without_other_parts(provider, value))
 
 
 @cache
-def _adapter(provider: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_TYPES[provider])
+def _adapter(provider: str, key: str) -> TypeAdapter[Any]:
+    strict = Strict(get_provider(provider).keys.besides)
+    items: Any = list[strict.of(REQUESTS[provider][key])]  # type: ignore[misc]
+    return TypeAdapter(items)
 
 
-def _exhaust(value: Any) -> None:
-    """The types say Iterable, which Pydantic judges item by item when somebody asks for the items."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, Iterator)):
-        for one in value:
-            _exhaust(one)
+def _without_other_parts(provider: str, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    others = OTHER_PARTS.get(provider, {})
+    return [
+        {**message, "content": [part for part in message["content"] if part.get("type") not in others]}
+        if others and isinstance(message.get("content"), list)
+        else message
+        for message in messages
+    ]

@@ -19,9 +19,12 @@ def members(union: Any) -> dict[str, type[BaseModel]]:
     return {get_args(one.model_fields["type"].annotation)[0]: one for one in _classes(union)}
 
 
-def example(kind: Any, name: str = "") -> Any:
-    """A value of a type as JSON, with all its fields. Each text is its own path, so that no two are equal."""
-    return _value(kind, name, _DEPTH)
+def example(kind: Any, name: str = "", form: int = 0) -> Any:
+    """A value of a type as JSON, with all its fields. Each text is its own path, so that no two are equal.
+
+    Each form takes another member of the unions; only the first has no null.
+    """
+    return _value(kind, name, _DEPTH, form)
 
 
 def _classes(kind: Any) -> Iterator[type[BaseModel]]:
@@ -34,21 +37,22 @@ def _classes(kind: Any) -> Iterator[type[BaseModel]]:
         yield kind
 
 
-def _value(kind: Any, name: str, depth: int) -> Any:
+def _value(kind: Any, name: str, depth: int, form: int) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _value(inner[0], name, depth)
+        return _value(inner[0], name, depth, form)
     if origin is Literal:
         return inner[0]
     if origin in _UNIONS:
-        return _value(next(one for one in inner if one is not type(None)), name, depth)
+        members = [one for one in inner if form or one is not type(None)]
+        return _value(members[form % len(members)], name, depth, form)
     if origin is list:
-        return [_value(inner[0], f"{name}.0", depth - 1)] if depth else []
+        return [_value(inner[0], f"{name}.0", depth - 1, form)] if depth else []
     if origin is dict:
-        return {"key": _value(inner[1], f"{name}.key", depth - 1)} if depth else {}
+        return {"key": _value(inner[1], f"{name}.key", depth - 1, form)} if depth else {}
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {
-            field.alias or key: _value(field.annotation, f"{name}.{key}", depth - 1)
+            field.alias or key: _value(field.annotation, f"{name}.{key}", depth - 1, form)
             for key, field in kind.model_fields.items()
             if depth or field.is_required()
         }

@@ -169,6 +169,7 @@ BUILT_IN: dict[str, list[list[Any]]] = {
 async def test_what_a_provider_made_itself_comes_back_in_both_views(
     ledger: Ledger, format_: str, items: list[Any], view: Any
 ) -> None:
+    """But for keys that only a reply of a chat has."""
     if format_ == "anthropic":
         payload: Any = {"system": "Be brief.", "messages": [ASKED, {"role": "assistant", "content": items}, ASKED]}
     else:
@@ -176,5 +177,12 @@ async def test_what_a_provider_made_itself_comes_back_in_both_views(
     await ledger.threads.create("t")
     await ledger.append("t", payload, format=format_, rules="strict")
     found = await ledger.history("t", format=format_, view=view)
-    assert same_json(found.payload, payload)
-    assert (list(found.losses), list(found.repairs)) == ([], [])
+    sent = [*map(as_request, payload)] if (format_, view) == ("openai-chat", "model") else payload
+    assert same_json(found.payload, sent)
+    assert list(found.losses) == []
+    assert [repair.code for repair in found.repairs] == ([] if sent == payload else ["keys"])
+
+
+def as_request(message: dict[str, Any]) -> dict[str, Any]:
+    wire = {key: value for key, value in message.items() if key != "annotations"}
+    return {**wire, "audio": {"id": wire["audio"]["id"]}} if "audio" in wire else wire

@@ -6,7 +6,8 @@
 
 No API accepts an empty list of messages, so a history without a message that can be sent raises NothingToSend.
 
-Repairs change copies of messages, which the format's codec then writes; stored data never changes. A provider is
+Repairs change copies of messages, which the format's codec then writes; stored data never changes. Last, the keys that
+a request may not have are left out (`keys.py`). A provider is
 defined by a few values and two or three functions (`provider.py`). Tests check two laws: a history that the provider
 accepts is written like the stored view, and a repaired history needs no repair.
 """
@@ -24,12 +25,13 @@ from chatledger.formats.model_view.ids import with_ids
 from chatledger.formats.model_view.message import repair_message
 from chatledger.formats.model_view.pairing import Exchange, MessageOrExchange, pair
 from chatledger.formats.model_view.provider import Provider
-from chatledger.formats.model_view.repairs import CUSTOM, RepairLog
+from chatledger.formats.model_view.repairs import CUSTOM, KEYS, RepairLog
 from chatledger.models import ChatMessage, Repair
 
 __all__ = ["INSTRUCTIONS", "get_provider", "is_refusal", "model_view", "provider_names", "repair"]
 
 INSTRUCTIONS = "instructions are not sent as a message"
+_SHOWN_KEYS = 8
 
 _PROVIDERS = {
     "anthropic": "chatledger.formats.model_view.anthropic:ANTHROPIC",
@@ -60,13 +62,35 @@ def model_view(codec: Codec, messages: Sequence[ChatMessage]) -> tuple[Encoded, 
     """
     provider = get_provider(codec.name)
     repaired, repairs = repair(provider, messages)
-    encoded = codec.encode(repaired)
+    encoded, repairs = _without_odd_keys(codec, provider, repaired, repairs)
     if _is_empty(encoded.payload, provider):
         raise NothingToSend(codec.name, _reasons(messages, repairs))
     if any(message.seq is None for message in messages):
         return encoded, repairs
     # A generated message has no seq. It is not part of the history, so its losses do not count.
     return replace(encoded, losses=[loss for loss in encoded.losses if loss.seq is not None]), repairs
+
+
+def _without_odd_keys(
+    codec: Codec, provider: Provider, messages: Sequence[ChatMessage], repairs: list[Repair]
+) -> tuple[Encoded, list[Repair]]:
+    """The messages as the provider's format, without the keys that a request may not have.
+
+    Only messages of the format itself have such keys, in their residuals. Each is written alone to see which it has.
+    """
+    encoded = codec.encode(messages)
+    payload, removed = provider.keys.fit(encoded.payload)
+    log = RepairLog(repairs)
+    for message in messages if removed else ():
+        if message.format == provider.name:
+            _, keys = provider.keys.fit(codec.encode([message]).payload)
+            if keys:
+                log.add(KEYS, message, f"keys that a request may not have: left out: {_listed(keys)}")
+    return replace(encoded, payload=payload), log.in_order()
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join([key[:80] for key in keys[:_SHOWN_KEYS]] + ["…"] * (len(keys) > _SHOWN_KEYS))
 
 
 def _is_empty(payload: Any, provider: Provider) -> bool:

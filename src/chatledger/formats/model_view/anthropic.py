@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from chatledger.formats.anthropic.foreign import fit
-from chatledger.formats.anthropic.names import MESSAGES, NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
+from chatledger.formats.anthropic.names import MESSAGES, NAME, ROLES, SYSTEM, TOOL_RESULT, TOOL_USE, is_listed
 from chatledger.formats.anthropic.parts import PARTS
 from chatledger.formats.anthropic.write import CALLS_AT, content_blocks
 from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.anthropic_keys import TABLE
 from chatledger.formats.model_view.anthropic_turns import in_turns
+from chatledger.formats.model_view.keys import RequestKeys
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.wire import signatures
@@ -184,6 +186,7 @@ def _only(message: ChatMessage, wanted: Callable[[Part], bool]) -> ChatMessage:
 ANTHROPIC = Provider(
     name=NAME,
     messages_key=MESSAGES,
+    keys=RequestKeys(TABLE, under=(MESSAGES, SYSTEM)),
     call_ids=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,128}"),
     keeps=lambda message: message.format == NAME,

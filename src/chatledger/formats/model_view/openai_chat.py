@@ -6,6 +6,8 @@ import re
 
 from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.arguments import with_objects, with_text
+from chatledger.formats.model_view.keys import RequestKeys
+from chatledger.formats.model_view.openai_chat_keys import TABLE
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.openai_chat.calls import CUSTOM
@@ -22,6 +24,15 @@ _FUNCTION = "function"
 _KINDS = (_FUNCTION, CUSTOM)
 _OTHER_CONTENT = ("refusal", "audio", "function_call")
 """The keys that an assistant may have instead of content and tool calls."""
+_TABLE = {**TABLE, ".tool_calls": TABLE["function"]}  # without a type it is a call of a function
+_BESIDES = {
+    "assistant message": "reasoning_content reasoning_details",
+    "function": "extra_content",
+}
+"""The keys that servers need back beside those of OpenAI. DeepSeek and Kimi refuse calls without the
+`reasoning_content` that led to them, OpenRouter passes `reasoning_details` on to models that require them, and Gemini
+refuses a call without the signature in its `extra_content`.
+"""
 
 
 def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -116,6 +127,7 @@ def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
 OPENAI_CHAT = Provider(
     name=NAME,
     messages_key="messages",
+    keys=RequestKeys(_TABLE, under=("messages",), besides=_BESIDES),
     call_ids=re.compile(r"[\s\S]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     keeps=lambda message: message.format == NAME,

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.arguments import with_objects, with_text
+from chatledger.formats.model_view.keys import RequestKeys
+from chatledger.formats.model_view.openai_responses_keys import TABLE
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.openai_responses.foreign import fit
@@ -170,6 +172,7 @@ def _in_form(result: ChatMessage, form: str | None) -> ChatMessage:
 OPENAI_RESPONSES = Provider(
     name=NAME,
     messages_key=INPUT,
+    keys=RequestKeys(TABLE, under=(INPUT,)),
     call_ids=re.compile(r"[\s\S]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     keeps=lambda message: write_message(message) is not None,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from chatledger.formats.model_view.keys import RequestKeys
 from chatledger.formats.model_view.repairs import RepairLog
 from chatledger.models import ChatMessage
 
@@ -27,6 +28,8 @@ class Provider:
     name: str
     messages_key: str
     """The key of the messages in a request."""
+    keys: RequestKeys
+    """The keys that the objects of a request may have."""
     call_ids: re.Pattern[str]
     tool_names: re.Pattern[str]
     keeps: Callable[[ChatMessage], bool]

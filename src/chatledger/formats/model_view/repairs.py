@@ -24,6 +24,7 @@ REUSED_ID = "reused-id"  # an id that an earlier call has is replaced
 SYSTEM = "system"  # moved before the conversation
 EMPTY = "empty"  # it holds nothing that the provider accepts: left out, or written as empty text
 SPACE = "space"  # white space at the end of the last message is left out
+KEYS = "keys"  # a key that a request may not have is left out
 MERGED = "merged"  # joined with the message before it, which has the same role
 
 
