@@ -37,7 +37,7 @@ def plain(content: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return dict(value)
+        return vars(value)  # its fields: no model of an answer has others
     if isinstance(value, date):  # a time too
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, Decimal):
