@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from chatledger import Ledger
-from chatledger.server import create_app
+from chatledger.server import ServerLimits, create_app
 from chatledger.server.openapi import TAGS
 from tests.server.conftest import by_header
 
@@ -71,3 +72,31 @@ def test_a_stream_of_events_names_its_data(description: dict[str, Any]) -> None:
     stream = description["paths"]["/v1/threads/{thread_id}/events"]["get"]["responses"]["200"]["content"]
     assert list(stream) == ["text/event-stream"]
     assert "ThreadChange" in description["components"]["schemas"]
+
+
+def test_bounds_are_exact(description: dict[str, Any]) -> None:
+    tokens = description["components"]["schemas"]["Usage-Input"]["properties"]["input_tokens"]["anyOf"][0]
+    assert (tokens["exclusiveMaximum"], tokens["minimum"]) == (2**63, 0)
+    assert "e+" not in json.dumps(description)
+
+
+def test_a_page_has_the_size_that_the_server_allows() -> None:
+    ledger, limits = Ledger.open("never-opened.db"), ServerLimits(page=30)
+    described = create_app(ledger, authenticate=by_header, limits=limits).openapi()
+    found = [
+        (schema["minimum"], schema["maximum"])
+        for one in operations(described)
+        for parameter in one.get("parameters", ())
+        for schema in parameter["schema"].get("anyOf", ())
+        if parameter["name"] == "limit" and schema["type"] == "integer"
+    ]
+    assert len(found) > 5
+    assert set(found) == {(1, 30)}
+
+
+def test_a_part_has_its_kind(description: dict[str, Any]) -> None:
+    schemas = description["components"]["schemas"]
+    named = [name for name in schemas if name.endswith("Part") and name != "OpaquePart"]
+    assert len(named) == 6
+    assert [name for name in named if "kind" not in schemas[name]["required"]] == []
+    assert schemas["OpaquePart"]["required"] == ["value"]

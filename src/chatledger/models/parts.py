@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Tag, model_validator
+from pydantic import Discriminator, GetJsonSchemaHandler, Tag, model_validator
 
 from chatledger.models.base import Model, Text
 from chatledger.models.json import Json, JsonObject
 
 
-class TextPart(Model):
+class _NamedPart(Model):
+    """A part that is known by its `kind`, which no JSON may leave out: it would be read as an opaque part."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = super().__get_pydantic_json_schema__(core_schema, handler)
+        own = handler.resolve_ref_schema(schema)
+        if "kind" in own.get("properties", {}):
+            own["required"] = ["kind", *(name for name in own.get("required", ()) if name != "kind")]
+        return schema
+
+
+class TextPart(_NamedPart):
     """A piece of text."""
 
     kind: Literal["text"] = "text"
@@ -25,7 +37,7 @@ class TextPart(Model):
     """Further fields of the part in its own format, such as annotations or a cache control."""
 
 
-class ThinkPart(Model):
+class ThinkPart(_NamedPart):
     """A piece of a model's reasoning."""
 
     kind: Literal["think"] = "think"
@@ -38,7 +50,7 @@ class ThinkPart(Model):
     """Further fields of the part in its own format."""
 
 
-class MediaPart(Model):
+class MediaPart(_NamedPart):
     """The base of the parts for media: an address, an id or the content, as the source gave it. The ledger fetches
     nothing.
     """

@@ -32,6 +32,8 @@ _PROBLEM = {
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 
+_BOUNDS = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+
 
 class DescribedApp(FastAPI):
     """An application whose description says what its error handlers answer."""
@@ -42,6 +44,8 @@ class DescribedApp(FastAPI):
             made = super().openapi()
             _add_problems(made)
             _add_events(made)
+            _add_page_sizes(made, self.state.server.limits.page)
+            _write_bounds_as_integers(made)
         return made
 
 
@@ -71,6 +75,26 @@ def _add_events(description: dict[str, Any]) -> None:
             stream.pop("itemSchema", None)
             stream["schema"] = {"type": "string", "description": "Server-sent events. Their data is a ThreadChange."}
     description["components"]["schemas"]["ThreadChange"] = _schema(ThreadChange)
+
+
+def _add_page_sizes(description: dict[str, Any], most: int) -> None:
+    """Say how large a page may be, which each server decides."""
+    for operation in _operations(description):
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] == "limit":
+                for schema in parameter["schema"].get("anyOf", ()):
+                    if schema["type"] == "integer":
+                        schema.update(minimum=1, maximum=most)
+
+
+def _write_bounds_as_integers(part: Any) -> None:
+    """FastAPI makes a bound a float: 2**63 becomes 9.223372036854776e+18, which as a decimal number is larger."""
+    if isinstance(part, dict):
+        for name in _BOUNDS & part.keys():
+            if isinstance(part[name], float) and part[name].is_integer():
+                part[name] = int(part[name])
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        _write_bounds_as_integers(inner)
 
 
 def _operations(description: dict[str, Any]) -> Iterator[dict[str, Any]]:
