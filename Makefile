@@ -13,6 +13,8 @@ ADAPTERS := .venv-adapters
 ADAPTERS_READY := $(ADAPTERS)/.ready
 BROWSER := .venv-browser
 BROWSER_READY := $(BROWSER)/.ready
+SCHEMATHESIS := .venv-schemathesis
+SCHEMATHESIS_READY := $(SCHEMATHESIS)/.ready
 DOCS := .venv-docs
 DOCS_READY := $(DOCS)/.ready
 DATA ?= ../shared/data
@@ -26,7 +28,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-server test-benchmarks test-data test-adapters test-browser test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
+.PHONY: help setup demo service test test-server test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
   fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
 
 help:  ## Show the targets
@@ -90,6 +92,17 @@ $(BROWSER_READY): pyproject.toml constraints.txt tests/browser/requirements.txt
 test-browser: $(BROWSER_READY)  ## Use the page in a real Chromium, which is installed with apt if there is none
 	$(BROWSER)/bin/python -m tests.browser.chromium
 	$(BROWSER)/bin/python -m pytest tests/browser
+
+# Schemathesis has an environment of its own, since it needs much that nothing else here needs.
+$(SCHEMATHESIS_READY): pyproject.toml constraints.txt tests/schemathesis/requirements.txt
+	$(PYTHON) -m venv $(SCHEMATHESIS)
+	$(SCHEMATHESIS)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]' \
+	  --requirement tests/schemathesis/requirements.txt
+	touch $(SCHEMATHESIS_READY)
+
+test-schemathesis: MINUTES = 5
+test-schemathesis: $(SCHEMATHESIS_READY)  ## Send requests made of its OpenAPI description to the server for MINUTES (5), and check its answers
+	$(SCHEMATHESIS)/bin/python -m tests.schemathesis --minutes $(MINUTES)
 
 test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12 (newest) and 3.13 (0.23)
 	$(PYTHON313) tests/formats/kosong/real.py 0.23.0
@@ -186,4 +199,4 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
 clean:  ## Remove all environments, caches and build outputs
-	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(DOCS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(SCHEMATHESIS) $(DOCS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache
