@@ -40,6 +40,7 @@ _STATE = f"""
 SELECT 'revision', count(*), max(xmin::text::bigint) FROM chatledger.chatledger_version
 UNION ALL SELECT 'grants and settings', count(datacl) + count(setconfig), 0
   FROM pg_database d LEFT JOIN pg_db_role_setting ON setdatabase = d.oid WHERE datname = current_database()
+UNION ALL SELECT 'extensions', count(*), 0 FROM pg_extension
 UNION ALL SELECT 'vacuumed', sum(relpages), sum(reltuples)::bigint FROM pg_class WHERE oid IN ({_TABLES})
 UNION ALL SELECT 'large', count(*), 0 FROM pg_class WHERE oid IN ({_OURS}) AND pg_relation_size(oid) > 8 * 8192
 """ + "".join(

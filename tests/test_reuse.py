@@ -11,6 +11,7 @@ import pytest
 
 from chatledger import Ledger
 from tests.conversations import turn
+from tests.migrations.citus import EXTENSION
 from tests.postgres import Server
 from tests.reuse import Copies
 
@@ -25,6 +26,7 @@ CHANGES = {
     "a setting": "ALTER DATABASE \"{name}\" SET work_mem = '5MB'",
     "statistics": "ANALYZE chatledger.threads",
     "a vacuum": "VACUUM chatledger.threads",
+    "an extension": EXTENSION,
     "no schema": "DROP SCHEMA chatledger CASCADE",
 }
 

@@ -129,8 +129,8 @@ async def test_no_call_overtakes_another(pg_database: Database, asked: Asked, si
 
 
 async def test_a_full_pool_keeps_its_connections_for_the_next_statement(pg_database: Database) -> None:
-    """Without a way through SQLAlchemy's pool and a greenlet."""
-    async with pg_database.open(pool_size=2, max_overflow=0) as ledger:
+    """Without a way through SQLAlchemy's pool and a greenlet, which an append of one table a statement always takes."""
+    async with pg_database.open(pool_size=2, max_overflow=0, distributed=False) as ledger:
         await ledger.messages.append("t", [user("x")], create=True)
         await asyncio.gather(*(ledger.messages.history("t", last=1) for _ in range(2)))
         taken: list[object] = []
