@@ -429,6 +429,8 @@ tenants = Table(
     metadata,
     _tenant(),
     Column("encrypted_at", Moment),  # since then only ledgers with keys write for the tenant
+    Column("digest_secret", CodedText),  # keys the digests of content that is gone
+    Column("tombstone_secret", CodedText),  # keys the tombstones; always in clear, because erasing needs no keys
     PrimaryKeyConstraint("tenant_id"),
 )
 

@@ -15,10 +15,11 @@ from sqlalchemy.schema import CreateSchema
 
 from chatledger.errors import SchemaMismatch, StorageError
 from chatledger.storage.schema import row_security
+from chatledger.storage.schema.columns import Moment
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS, create_view
 
-HEAD = "0005"
+HEAD = "0006"
 """The revision of these tables: the newest under migrations/versions."""
 VERSION_TABLE = "chatledger_version"
 
@@ -103,16 +104,18 @@ def create_views(connection: Connection, schema: str | None) -> None:
 
 
 def stamp(connection: Connection, schema: str | None) -> None:
-    """Record HEAD in a version table like the one that Alembic creates.
+    """Record HEAD in a version table like the one that Alembic and the revisions make.
 
-    The table may exist already, empty: a downgrade to `base` leaves it so.
+    The table may exist already, empty and as Alembic makes it: a downgrade to `base` leaves it so.
     """
     table = _prefix(schema) + VERSION_TABLE
+    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
+    moment = Moment().compile(dialect=connection.dialect)
     connection.exec_driver_sql(
-        f"CREATE TABLE IF NOT EXISTS {table} "
-        f"(version_num VARCHAR(32) NOT NULL, CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num))"
+        f"CREATE TABLE {table} (version_num VARCHAR(32) NOT NULL, encrypted_at {moment}, "
+        f"CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num))"
     )
-    connection.execute(text(f"INSERT INTO {table} VALUES (:head)"), {"head": HEAD})
+    connection.execute(text(f"INSERT INTO {table} (version_num) VALUES (:head)"), {"head": HEAD})
 
 
 def _prefix(schema: str | None) -> str:
