@@ -24,9 +24,11 @@ ADDED: Mapping[str, tuple[str, ...]] = {
         "messages.revision", "messages.digest", "feedback.message_id", "feedback.call_idx", "feedback.user_id",
         "feedback.retracted_at",
     ),
+    "0006": ("tenants.digest_secret", "tenants.tombstone_secret", "chatledger_version.encrypted_at"),
 }  # fmt: skip
 """The tables, and the columns of older tables, that each revision adds."""
-_TOMBSTONES = "erasures"
+_TOMBSTONES = frozenset({"erasures", "tenants.tombstone_secret"})
+"""Without its secret, no tombstone is found."""
 _REMOVED = "branches.absent"
 
 
@@ -48,7 +50,7 @@ def require_nothing_lost(connection: Connection, schema: str | None, found: str,
     counts = {
         name: connection.exec_driver_sql(query).scalar_one()
         for name, query in queries(found, to, schema).items()
-        if name == _REMOVED or not (allowed.tombstones if name == _TOMBSTONES else allowed.values)
+        if name == _REMOVED or not (allowed.tombstones if name in _TOMBSTONES else allowed.values)
     }
     if removed := counts.pop(_REMOVED, 0):
         branches = f"{removed:,} branch" + ("" if removed == 1 else "es")
@@ -95,8 +97,8 @@ def _told(name: str, count: int) -> str:
 def _advice(lost: Mapping[str, int]) -> str:
     """What to pass. Without its tombstone, what was erased comes back with the next import."""
     told = []
-    if lost.keys() - {_TOMBSTONES}:
+    if lost.keys() - _TOMBSTONES:
         told.append("discard=True (--yes) to lose them")
-    if _TOMBSTONES in lost:
+    if lost.keys() & _TOMBSTONES:
         told.append("discard_tombstones=True (--discard-tombstones) to let erased threads and users be imported again")
     return f"Make a backup, and pass {', and '.join(told)}"
