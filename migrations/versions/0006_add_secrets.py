@@ -9,6 +9,8 @@ It does not know that a database is encrypted as a whole, so record that once ev
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -17,7 +19,7 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
-COLUMNS = {
+COLUMNS: dict[str, list[tuple[str, sa.types.TypeEngine[Any]]]] = {
     "tenants": [("digest_secret", sa.Text()), ("tombstone_secret", sa.Text())],
     "chatledger_version": [("encrypted_at", sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite"))],
 }
