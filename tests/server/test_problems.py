@@ -136,3 +136,22 @@ async def test_a_wrong_method_is_told_all_methods_of_the_path(
 ) -> None:
     refused = await client.request("TRACE", path)
     assert (refused.status_code, refused.headers["Allow"]) == (405, methods)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/threads", {"exist_ok": 0}, "exist_ok"),
+        ("/v1/threads", {"exist_ok": "yes"}, "exist_ok"),
+        ("/v1/threads/t/messages", {"messages": [{"role": "user"}], "create": 1}, "create"),
+        ("/v1/threads/t/messages", {"messages": [{"role": "user"}], "branch": "0"}, "branch"),
+        ("/v1/threads/t/branches", {"at": True}, "at"),
+        ("/v1/threads/t/rewind", {"to": 1.0}, "to"),
+        ("/v1/feedback", {"run_id": "r", "key": "k", "score": "1"}, "score"),
+    ],
+)
+async def test_a_value_of_another_type_is_refused(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], field: str
+) -> None:
+    refused = json_of(await client.post(path, json=body), 400)
+    assert [one["path"] for one in refused["errors"]] == [f"body.{field}"]

@@ -140,3 +140,14 @@ async def test_a_list_refuses_a_cursor_that_it_did_not_give(client: httpx.AsyncC
     for path in ("/v1/threads", "/v1/runs", "/v1/feedback", "/v1/feedback/current", "/v1/search/messages"):
         refused = json_of(await client.get(path, params={"cursor": "nonsense", "q": "x"}), 400)
         assert refused["type"] == "urn:chatledger:InvalidCursor", path
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/threads", "/v1/usage", "/v1/stats", "/v1/feedback/summary", "/v1/search/messages"]
+)
+@pytest.mark.parametrize("wrong", ["0.5", "1767225600", "-1", "1e3", "tomorrow"])
+async def test_a_time_that_is_no_iso_text_is_refused(client: httpx.AsyncClient, path: str, wrong: str) -> None:
+    for name in ("since", "until"):
+        refused = await client.get(path, params={name: wrong, "q": "x"})
+        assert json_of(refused, 400)["errors"][0]["path"] == f"query.{name}"
+        json_of(await client.get(path, params={name: "2026-01-31T08:00:00+01:00", "q": "x"}))

@@ -18,9 +18,11 @@ T = TypeVar("T")
 
 
 class Body(BaseModel):
-    """A request. An unknown field is an error, because its caller expects that it does something."""
+    """A request. An unknown field is an error, because its caller expects that it does something. So is a value of
+    another type than the field's, such as 0 for false.
+    """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Damage(BaseModel):

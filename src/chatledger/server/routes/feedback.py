@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query
@@ -15,6 +14,7 @@ from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import FeedbackId
 from chatledger.server.state import Limit, Mine
+from chatledger.server.times import Time
 
 router = json_router(prefix="/feedback", tags=["feedback"])
 
@@ -24,8 +24,8 @@ OfUser = Annotated[str | None, Query(description="Only scores by this user.")]
 OfKey = Annotated[str | None, Query(description="Only scores under this key.")]
 OfAgent = Annotated[str | None, Query(description="Only scores of runs of this agent.")]
 OfModel = Annotated[str | None, Query(description="Only scores of runs of this model.")]
-Since = Annotated[datetime | None, Query(description="Only scores from this time on.")]
-Until = Annotated[datetime | None, Query(description="Only scores before this time.")]
+Since = Annotated[Time | None, Query(description="Only scores from this time on.")]
+Until = Annotated[Time | None, Query(description="Only scores before this time.")]
 Cursor = Annotated[str | None, Query(description="The `next_cursor` of the page before.")]
 
 

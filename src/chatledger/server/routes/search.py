@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query
@@ -11,6 +10,7 @@ from chatledger.models import Hit
 from chatledger.server.bodies import Items, items
 from chatledger.server.json_route import json_router
 from chatledger.server.state import Limit, Mine
+from chatledger.server.times import Time
 
 router = json_router(prefix="/search", tags=["search"])
 
@@ -29,8 +29,8 @@ async def search_messages(
     thread_id: Annotated[str | None, Query(description="Only messages of this thread.")] = None,
     role: Annotated[list[str] | None, Query(description="Only messages of this role. Repeat it for more.")] = None,
     kind: OfKind = None,
-    since: Annotated[datetime | None, Query(description="Only messages from this time on.")] = None,
-    until: Annotated[datetime | None, Query(description="Only messages before this time.")] = None,
+    since: Annotated[Time | None, Query(description="Only messages from this time on.")] = None,
+    until: Annotated[Time | None, Query(description="Only messages before this time.")] = None,
     cursor: Cursor = None,
 ) -> Items[Hit]:
     """Find the messages that contain a text, those of the thread with the latest activity first. A page that stopped

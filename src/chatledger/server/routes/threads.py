@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import Header, Query, Response
@@ -24,6 +23,7 @@ from chatledger.server.headers import without_quotes
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId
 from chatledger.server.state import Limit, Mine
+from chatledger.server.times import Time
 
 router = json_router(prefix="/threads", tags=["threads"])
 
@@ -51,8 +51,8 @@ async def list_threads(
     user_id: Annotated[str | None, Query(description="Only threads of this user.")] = None,
     kind: Annotated[str | None, Query(description="Only threads of this kind.")] = None,
     archived: Annotated[bool | None, Query(description="Only archived threads, or only others.")] = False,
-    since: Annotated[datetime | None, Query(description="Only threads active or created from this time on.")] = None,
-    until: Annotated[datetime | None, Query(description="Only threads active or created before this time.")] = None,
+    since: Annotated[Time | None, Query(description="Only threads active or created from this time on.")] = None,
+    until: Annotated[Time | None, Query(description="Only threads active or created before this time.")] = None,
     order: Annotated[Order, Query(description="By the last activity, or by the time of creation.")] = "active",
     newest_first: Annotated[bool, Query(description="Whether the newest come first.")] = True,
     cursor: Annotated[str | None, Query(description="The `next_cursor` of the page before.")] = None,

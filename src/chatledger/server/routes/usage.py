@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Query
@@ -11,6 +10,7 @@ from chatledger.models import LedgerStats, UsageSummary
 from chatledger.server.bodies import Items, all_items
 from chatledger.server.json_route import json_router
 from chatledger.server.state import Mine
+from chatledger.server.times import Time
 
 router = json_router(tags=["usage"])
 
@@ -27,8 +27,8 @@ async def sum_usage(
     thread_id: Annotated[str | None, Query(description="Only runs of this thread.")] = None,
     agent: Annotated[str | None, Query(description="Only runs of this agent.")] = None,
     model: Annotated[str | None, Query(description="Only runs of this model.")] = None,
-    since: Annotated[datetime | None, Query(description="Only runs that started from this time on.")] = None,
-    until: Annotated[datetime | None, Query(description="Only runs that started before this time.")] = None,
+    since: Annotated[Time | None, Query(description="Only runs that started from this time on.")] = None,
+    until: Annotated[Time | None, Query(description="Only runs that started before this time.")] = None,
     prices: Prices = False,
 ) -> Items[UsageSummary]:
     """Sum the runs, their tokens and their cost, by the words of `by`; without one, in one sum of all."""
@@ -50,8 +50,8 @@ async def count_stats(
     ledger: Mine,
     by: Annotated[Literal["day", "model"] | None, Query(description="Count by day or by model.")] = None,
     user_id: OfUser = None,
-    since: Annotated[datetime | None, Query(description="Only what happened from this time on.")] = None,
-    until: Annotated[datetime | None, Query(description="Only what happened before this time.")] = None,
+    since: Annotated[Time | None, Query(description="Only what happened from this time on.")] = None,
+    until: Annotated[Time | None, Query(description="Only what happened before this time.")] = None,
     prices: Prices = False,
 ) -> Items[LedgerStats]:
     """Count messages, threads, users, runs and current scores; in all, by day or by model."""
