@@ -453,8 +453,8 @@ class TenantOnly(ChatLedgerError):
 
 
 class OutcomeUnknown(ChatLedgerError):
-    """The connection was lost and did not come back within the time limit. The batch is stored completely, or not at
-    all.
+    """An append was sent, and no answer came within the time limit; or a later attempt would refuse it, while what was
+    sent may still be stored. The batch is stored completely, or not at all.
 
     Append again with these message ids: messages that were stored are found, and are not stored twice.
     """
@@ -462,9 +462,10 @@ class OutcomeUnknown(ChatLedgerError):
     message_ids: tuple[str, ...]
     """The ids of the batch, including those that the ledger made."""
 
-    def __init__(self, message_ids: Sequence[str]) -> None:
+    def __init__(self, message_ids: Sequence[str], detail: str = "no answer came within the time limit") -> None:
+        """`detail`: what is known of the append."""
         super().__init__(
-            f"the database went away during an append of {len(message_ids)} messages and was not back in time; "
+            f"an append of {len(message_ids)} messages was sent: {detail}; "
             "appending again with the same message ids is safe"
         )
         self.message_ids = tuple(message_ids)

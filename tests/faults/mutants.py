@@ -134,8 +134,8 @@ def write_tables_one_by_one() -> None:
     """A distributed PostgreSQL: each table in a transaction of its own."""
     from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 
-    def without(self: Any, request: Any, *, transaction: bool) -> Any:
-        return self._connections.autocommit(self._timeout([request]))
+    def without(self: Any, request: Any, progress: Any, *, transaction: bool) -> Any:
+        return self._connections.autocommit(self._timeout([request], progress))
 
     PostgresqlAppend._begin = without  # type: ignore[method-assign]
 
@@ -971,8 +971,8 @@ def take_an_unheard_group_for_unsent() -> None:
 
     until_known: Any = PostgresqlAppend.until_known
 
-    async def hopeful(self: Any, request: Any, *, sent: bool, since: float) -> Any:
-        return await until_known(self, request, sent=False, since=since)
+    async def hopeful(self: Any, request: Any, *, unheard: Any, since: float) -> Any:
+        return await until_known(self, request, unheard=None, since=since)
 
     PostgresqlAppend.until_known = hopeful  # type: ignore[method-assign]
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
 
-from chatledger.errors import ChatLedgerError
+from chatledger.errors import ChatLedgerError, OutcomeUnknown, StorageError
 from chatledger.models import Appended
 from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.unheard import ANYTHING, Unheard
 
 GROUP = 64
 """Maximum number of appends that share a statement."""
@@ -34,6 +35,11 @@ PATIENCE = 0.05
 
 
 class Together(Protocol):
+    @property
+    def timeout(self) -> float:
+        """The time limit of an append in seconds."""
+        ...
+
     def can_share(self, request: AppendRequest) -> bool:
         """Whether the append may share a statement now. Otherwise it runs alone."""
         ...
@@ -98,6 +104,8 @@ class AppendQueue:
         self._rejudging = False
         self._look: asyncio.TimerHandle | None = None
         """A later look for flights that no longer count. There is one only while appends wait."""
+        self._alarm: asyncio.TimerHandle | None = None
+        """A later look for waiters whose time limit is over."""
 
     @property
     def length(self) -> int:
@@ -113,8 +121,10 @@ class AppendQueue:
             if not self._appends.can_share(request):
                 return _Flight(self, (request.thread,))
             self._ready[request.thread] = None
-        waiter = _Waiter(request)
+        waiter = _Waiter(request, time.monotonic() + self._appends.timeout)
         waiting.append(waiter)
+        if self._alarm is None:
+            self._watch(waiter.until)
         self._go_on()
         return waiter
 
@@ -137,6 +147,22 @@ class AppendQueue:
             elif not waiter.turn.cancelled() and isinstance(flight := waiter.turn.result(), _Flight):
                 flight.end()  # the append got its turn, and was cancelled before it used it
             raise
+
+    def _watch(self, until: float) -> None:
+        delay = max(until - time.monotonic(), 0)
+        self._alarm = asyncio.get_running_loop().call_later(delay, self._end_waits)
+
+    def _end_waits(self) -> None:
+        """Each append waits within its own limit, however long the one before it takes."""
+        self._alarm, now = None, time.monotonic()
+        for waiting in self._waiting.values():
+            for waiter in [one for one in waiting if one.until <= now and not one.turn.done()]:
+                waiting.remove(waiter)
+                waiter.turn.set_result(_waited_too_long(waiter, self._appends.timeout))
+        later = [waiter.until for waiting in self._waiting.values() for waiter in waiting]
+        if later:
+            self._watch(min(later))
+        self._go_on()
 
     def _begin(self, threads: Sequence[str]) -> _Flight:
         """A flight that counts as in flight."""
@@ -167,6 +193,9 @@ class AppendQueue:
     def _forget(self, thread: str) -> None:
         del self._waiting[thread]
         if not self._waiting:
+            if self._alarm is not None:
+                self._alarm.cancel()
+                self._alarm = None
             self._when_empty()
 
     def _go_on(self) -> None:
@@ -251,7 +280,9 @@ class AppendQueue:
             if index in shared.done:
                 waiter.turn.set_result(shared.done[index])
             else:
-                waiter.sent = waiter.sent or index in shared.unheard
+                if index in shared.unheard:
+                    waiter.unheard = waiter.unheard or Unheard()
+                    waiter.unheard.add(shared.unheard[index])
                 left.setdefault(waiter.request.thread, []).append(waiter)
         return left
 
@@ -259,8 +290,10 @@ class AppendQueue:
         """Waiters return to the front of their threads. The first of each runs alone."""
         for thread, waiters in left.items():
             for number, waiter in enumerate(waiters):
-                waiter.alone = waiter.sent or not number
+                waiter.alone = waiter.unheard is not None or not number
             self._waiting[thread].extendleft(reversed(waiters))
+            if self._alarm is None:
+                self._watch(waiters[0].until)
 
     def _take_group(self, free: int) -> list[_Waiter]:
         """The first waiter, and those that may share its statement, in order. The ready threads are spread over the
@@ -305,25 +338,25 @@ class AppendQueue:
 
 class Turn:
     """An append's turn, as an asynchronous context manager. `appended` is the outcome if a group's statement did the
-    append; if it is None, the append runs alone inside the block. `sent`: a part of the append may have reached the
-    database. `since`: the time at which it began to wait.
+    append; if it is None, the append runs alone inside the block. `unheard`: the statements with it that got no answer.
+    `since`: the time at which it began to wait.
     """
 
-    __slots__ = ("_flight", "_queue", "_request", "appended", "sent", "since")
+    __slots__ = ("_flight", "_queue", "_request", "appended", "since", "unheard")
 
     def __init__(self, queue: AppendQueue, request: AppendRequest) -> None:
         self._queue = queue
         self._request = request
         self._flight: _Flight | None = None
         self.appended: Appended | None = None
-        self.sent = False
+        self.unheard: Unheard | None = None
         self.since = time.monotonic()
 
     async def __aenter__(self) -> Self:
         entered = self._queue.enter(self._request)
         if isinstance(entered, _Waiter):
             given = await self._queue.wait(entered)
-            self.sent = entered.sent
+            self.unheard = entered.unheard
             if isinstance(given, Appended):
                 self.appended = given
                 return self
@@ -352,15 +385,26 @@ class _Flight:
 
 
 class _Waiter:
-    """`alone`: it must not share a statement. `sent`: a statement that was to do it may have reached the database."""
+    """`alone`: it must not share a statement. `unheard`: the statements with its append that got no answer. `until`:
+    the time at which its time limit ends.
+    """
 
-    __slots__ = ("alone", "group", "request", "sent", "turn")
+    __slots__ = ("alone", "group", "request", "turn", "unheard", "until")
 
-    def __init__(self, request: AppendRequest) -> None:
+    def __init__(self, request: AppendRequest, until: float) -> None:
         self.request = request
+        self.until = until
         self.turn: asyncio.Future[Appended | ChatLedgerError | _Flight] = asyncio.get_running_loop().create_future()
-        self.alone = self.sent = False
+        self.alone = False
+        self.unheard: Unheard | None = None
         self.group: _Group | None = None
+
+
+def _waited_too_long(waiter: _Waiter, seconds: float) -> ChatLedgerError:
+    what = f"it waited {seconds:g} s for an earlier append to the thread, which has no answer from the database"
+    if waiter.unheard is not None:
+        return OutcomeUnknown(waiter.request.ids, f"no answer came, and then {what}")
+    return StorageError(f"the append was not sent: {what}; a transaction may hold the thread's lock", retryable=True)
 
 
 class _Left(NamedTuple):
@@ -372,7 +416,7 @@ class _Left(NamedTuple):
 
 def _result(task: asyncio.Task[Shared], size: int) -> Shared:
     if task.cancelled() or task.exception() is not None:
-        return Shared({}, unheard=dict.fromkeys(range(size), 0))
+        return Shared({}, unheard=dict.fromkeys(range(size), ANYTHING))
     return task.result()
 
 

@@ -103,7 +103,7 @@ class PostgresqlDatabase(OpenDatabase):
             async with self._queues.turn(request) as turn:
                 if turn.appended is not None:  # the statement of a group did it
                     return turn.appended
-                return await self._append.until_known(request, sent=turn.sent, since=turn.since)
+                return await self._append.until_known(request, unheard=turn.unheard, since=turn.since)
         except Exception as error:
             raise_translated(error)
 

@@ -9,6 +9,8 @@ on the one server that has the tenant's rows. Every attempt with a preflight the
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -27,9 +29,10 @@ from chatledger.storage.append.attempt import (
     seen_after,
 )
 from chatledger.storage.append.create import creating_statement, new_thread, read_created
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
+from chatledger.storage.append.unheard import ANYTHING, NO_THREAD, Unheard, guard_of
 from chatledger.storage.append.write import (
     Moved,
     Plan,
@@ -56,7 +59,7 @@ from chatledger.storage.schema.row_security import begin_as
 T = TypeVar("T")
 
 _AT_LEAST = 0.1
-"""Seconds in which an append still tries again after it waited past its time limit for its turn."""
+"""Seconds in which an append still tries after it waited for its turn nearly until its time limit."""
 _CHARACTERS_A_SECOND = 1_000_000
 """The speed of the slowest connection that a large batch must get through. A connection may be silent longer for such a
 batch.
@@ -69,8 +72,15 @@ only if another branch became the active one.
 
 @dataclass(slots=True)
 class Progress:
+    """What one attempt has done so far. `sent`: a statement that writes may have reached the database, and `guard`
+    says when it writes. `until`: the time, by `time.monotonic`, at which the append's limit ends. `seen`: the preflight
+    that was made under the lock.
+    """
+
     sent: bool = False
-    """Whether an attempt had a connection, so that a part of it may have reached the database."""
+    guard: int = ANYTHING
+    until: float = math.inf
+    seen: Seen | None = None
 
 
 class PostgresqlAppend:
@@ -78,28 +88,32 @@ class PostgresqlAppend:
         self._connections = connections
         self._tips = tips
 
-    async def until_known(self, request: AppendRequest, *, sent: bool, since: float) -> Appended:
+    async def until_known(self, request: AppendRequest, *, unheard: Unheard | None, since: float) -> Appended:
         """Try until the outcome is known. Raises the errors of the judgement, StorageError, and OutcomeUnknown past the
-        time limit.
+        time limit, or in place of a refusal while an earlier attempt may still be stored.
 
-        `sent`: the append may have reached the database already, so the first attempt looks for it under the lock.
-        `since` is the time at which the append began to wait for its turn. The limit counts from there: otherwise, when
-        the database is away, each append of a queue would wait for the whole limit after the one before it.
+        `unheard`: the statements of the append that were sent before. The first attempt then looks for it under the
+        lock. `since` is the time at which the append began to wait for its turn, and the limit counts from there.
         """
-        progress = Progress(sent)
         retries: Retries | None = None
-        number, cause = 0, None
+        number, cause, first = 0, None, unheard is None
+        timeout = self._connections.timeout
+        until = max(since + timeout, time.monotonic() + _AT_LEAST)
         while True:
-            failed = None
+            failed, progress = None, Progress(until=until)
             try:
-                done = await self._attempt(request, progress, first=number == 0 and not sent)
+                done = await self._attempt(request, progress, first=number == 0 and first)
             except Exception as error:
-                failure = _repeatable(error)
                 if isinstance(error, NoPlace):  # it has waited for as long as it may
-                    raise _given_up(request, progress, error) from error
-                if failure is None:
+                    raise _given_up(request, unheard, error) from error
+                if _repeatable(error) is None:
+                    if unheard is not None and unheard.may_write(request, progress.seen):
+                        raise OutcomeUnknown(request.ids, _MAY_RUN) from error
                     raise
                 lost, cause, failed = is_away(error), error, error
+                if lost and progress.sent:
+                    unheard = unheard or Unheard()
+                    unheard.add(progress.guard)
             else:
                 if isinstance(done, Attempted):
                     self._tips.remember(request, done.now)
@@ -107,10 +121,12 @@ class PostgresqlAppend:
                 lost = False
             number += 1
             if lost:
-                retries = retries or Retries(self._connections.timeout, since=since, least=_AT_LEAST)
+                retries = retries or Retries(timeout, since=since, least=_AT_LEAST)
                 if self._connections.closed or not await retries.next(unused=self._connections.unused):
-                    raise _given_up(request, progress, cause) from cause
+                    raise _given_up(request, unheard, cause) from cause
             elif number >= ATTEMPTS:
+                if unheard is not None and unheard.may_write(request, progress.seen):
+                    raise OutcomeUnknown(request.ids, _MAY_RUN) from cause
                 raise StorageError(
                     f"other writers changed the branch during each of {ATTEMPTS} attempts; try again", retryable=True
                 ) from cause
@@ -121,6 +137,7 @@ class PostgresqlAppend:
         if cached is not None:
             plan = plan_on_cached_tip(request, cached)
             if isinstance(plan, Plan):
+                progress.guard = plan.stamp if request.after is None else ANYTHING
                 with suppress(RunConflict, KvConflict):  # an attempt with a preflight raises it if it is real
                     written = await self._write_plan(plan, progress)
                     if isinstance(written, Moved):
@@ -143,6 +160,7 @@ class PostgresqlAppend:
         plan = plan_on_cached_tip(request, seen)
         if not isinstance(plan, Plan):
             return None
+        progress.guard = NO_THREAD
         try:
             created = await self.run_at_once(
                 [request], creating_statement(plan), partial(read_created, request), progress
@@ -159,7 +177,7 @@ class PostgresqlAppend:
 
     def _write_by_table(self, plan: Plan, progress: Progress) -> Written | Moved:
         """The write in a transaction of its own, inside a greenlet."""
-        with self._begin(plan.request, transaction=True) as sql:
+        with self._begin(plan.request, progress, transaction=True) as sql:
             progress.sent = True
             return write(sql, plan)
 
@@ -172,7 +190,7 @@ class PostgresqlAppend:
     ) -> T:
         """Nearly every append is this one statement, awaited on asyncpg itself: a greenlet costs as much as judging."""
         template, parameters = statement
-        timeout = self._timeout(requests)
+        timeout = self._timeout(requests, progress)
         async with await self._connections.checkout() as connection:
             progress.sent = True
             fetching = connection.fetch(template, parameters, timeout)
@@ -189,20 +207,27 @@ class PostgresqlAppend:
         self, request: AppendRequest, progress: Progress, lock: bool, seen: Seen | None = None
     ) -> Attempted | Moved:
         """One attempt with a preflight, inside a greenlet. With `lock`, in a transaction that locks the branch."""
-        with self._begin(request, transaction=lock) as sql:
-            progress.sent = True
+        progress.sent = False
+        with self._begin(request, progress, transaction=lock) as sql:
+            seen = seen or preflight(sql, request, lock=lock)
+            progress.seen = seen if lock else None
+            progress.sent, progress.guard = True, guard_of(request, seen)
             return attempt(sql, request, lock=lock, seen=seen)
 
-    def _begin(self, request: AppendRequest, *, transaction: bool) -> AbstractContextManager[Sql]:
-        timeout = self._timeout([request])
+    def _begin(self, request: AppendRequest, progress: Progress, *, transaction: bool) -> AbstractContextManager[Sql]:
+        timeout = self._timeout([request], progress)
         if self._connections.secured:
             return self._connections.transaction(begin_as("BEGIN", request.tenant.key), timeout=timeout)
         if transaction:
             return self._connections.transaction(timeout=timeout)
         return self._connections.autocommit(timeout)
 
-    def _timeout(self, requests: Sequence[AppendRequest]) -> float:
-        return self._connections.silence + sum([request.characters for request in requests]) / _CHARACTERS_A_SECOND
+    def _timeout(self, requests: Sequence[AppendRequest], progress: Progress) -> float:
+        """The seconds without an answer after which the connection counts as lost. No append waits longer than its own
+        limit.
+        """
+        silence = self._connections.silence + sum([request.characters for request in requests]) / _CHARACTERS_A_SECOND
+        return min(silence, max(progress.until - time.monotonic(), _AT_LEAST))
 
 
 async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any, T], timeout: float) -> T:
@@ -230,9 +255,10 @@ def _repeatable(error: Exception) -> Failure | None:
     return None if failure.kind is Kind.UNIQUE and not known_key else failure
 
 
-def _given_up(request: AppendRequest, progress: Progress, cause: Exception | None) -> ChatLedgerError:
-    """The error of an append past its time limit. If it was never sent, nothing of it can be stored, so its outcome is
-    not unknown.
-    """
-    ours = None if progress.sent or cause is None else translate(cause)
+_MAY_RUN = "no answer came, so it may still be stored, although another attempt was refused"
+
+
+def _given_up(request: AppendRequest, unheard: Unheard | None, cause: Exception | None) -> ChatLedgerError:
+    """The error of an append past its time limit. If nothing was sent that writes, its outcome is not unknown."""
+    ours = None if unheard or cause is None else translate(cause)
     return ours or OutcomeUnknown(request.ids)

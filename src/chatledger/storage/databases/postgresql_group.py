@@ -30,6 +30,10 @@ class PostgresqlGroups:
         self._connections = connections
         self._tips = tips
 
+    @property
+    def timeout(self) -> float:
+        return self._connections.timeout
+
     def can_share(self, request: AppendRequest) -> bool:
         """A conflict of values would refuse the whole group, and an append without a cached tip needs a preflight. No
         append shares its statements if the tables are distributed by tenant.
