@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 
 import asyncpg
@@ -13,6 +14,7 @@ from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 from tests.conftest import Database
 from tests.conversations import assistant
 from tests.faults.connections import set_limits
+from tests.faults.test_outcome import forget, until, waiting
 
 
 @pytest.fixture
@@ -73,3 +75,22 @@ async def test_an_append_that_entered_later_waits_for_its_whole_limit(
     await holder.execute("ROLLBACK")
     await holder.execute("BEGIN")
     assert (await asyncio.wait_for(late, 20)).messages[0].text == "late"
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_an_append_that_is_cancelled_twice_prints_nothing(
+    ledger: Ledger, holder: asyncpg.Connection, caplog: pytest.LogCaptureFixture, steps: int
+) -> None:
+    """The second cancellation meets SQLAlchemy while it drops the connection of the first."""
+    forget(ledger)
+    appending = asyncio.create_task(ledger.messages.append("t", [assistant("waits")]))
+    await waiting(holder)
+    with caplog.at_level(logging.DEBUG, "sqlalchemy.pool"):
+        appending.cancel()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        appending.cancel()
+        await asyncio.wait([appending])
+        await until(lambda: appending.done())
+    assert appending.cancelled()
+    assert [record.message for record in caplog.records if "ancell" in record.message or record.exc_info] == []

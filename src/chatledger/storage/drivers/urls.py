@@ -151,7 +151,7 @@ def create_postgresql_engine(
         )
     except ArgumentError as error:
         raise StorageError(f"not a PostgreSQL URL that can be used: {error}") from None
-    event.listen(engine.sync_engine, "invalidate", _hang_up)
+    engine.sync_engine.dialect.do_terminate = _hang_up  # type: ignore[method-assign]
     prepare = _meet_arrays if pooler == "transaction" else _compile_nothing
     # After SQLAlchemy's own listener, which sets the codecs of JSON: a new codec makes asyncpg forget the types it met.
     event.listen(engine.sync_engine, "connect", lambda connection, _record: connection.run_async(prepare))
@@ -176,9 +176,10 @@ def _hang_up_unwanted(connecting: asyncio.Future[Any]) -> None:
         connecting.result().terminate()
 
 
-def _hang_up(dbapi_connection: Any, _record: Any, _error: BaseException | None) -> None:
-    """Close a discarded connection without a goodbye. The driver would wait two seconds for the goodbye of a silent
-    server, and the caller, whose call was cancelled or timed out, would wait as well.
+def _hang_up(dbapi_connection: Any) -> None:
+    """Close a discarded connection without a goodbye. SQLAlchemy would wait two seconds for the goodbye of a silent
+    server, and the caller, whose call was cancelled or timed out, would wait as well. If it is cancelled again
+    meanwhile, SQLAlchemy logs a traceback, or a note since its release 2.1.
     """
     dbapi_connection.driver_connection.terminate()
 
