@@ -14,6 +14,7 @@ from benchmarks.cases import SHORT, Extent, Outcome
 from benchmarks.measure import Ratio, Rounds, Sample
 from benchmarks.million import RESTED, plan_rested, rested_rows
 from benchmarks.page import write_page
+from benchmarks.repeats import repeat_rows
 from benchmarks.report import Row, Target, as_markdown, as_text
 from benchmarks.turns import Turn
 
@@ -37,7 +38,7 @@ TINY = Extent(
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seed, "SHORT_THREADS", 20)
-    for module in ("cases", "postgres", "sqlite"):
+    for module in ("cases", "postgres", "sqlite", "repeats"):
         monkeypatch.setattr(f"benchmarks.{module}.WRITERS", 2)
 
 
@@ -60,12 +61,24 @@ async def test_all_cases_on_postgresql_near_and_far(pg_database: Database) -> No
     assert sorted(outcome.plots) == ["1 ms away, append of one turn", "append of one turn"]
 
 
-@pytest.mark.parametrize("name", ["append, load, writers", "bytes per turn", "lists", "scores", "frames"])
+@pytest.mark.parametrize("name", ["append, load, writers", "bytes per turn", "lists", "scores", "frames", "repeats"])
 def test_the_cases_on_sqlite(name: str) -> None:
     outcome = sqlite.sections(TINY)[name]()
     assert outcome.rows
     assert len(as_text(outcome.title, outcome.rows).splitlines()) == len(outcome.rows) + 5
     assert len(as_markdown(outcome.rows).splitlines()) == len(outcome.rows) + 2
+
+
+async def test_repeats_on_postgresql_and_on_no_other_database_have_targets(pg_database: Database) -> None:
+    rows = await repeat_rows(pg_database.url, TINY, judged=True)
+    assert [row.case for row in rows] == [
+        "2 writers, no repeats",
+        "2 writers, 5 % repeats",
+        "2 writers, 5 % refused",
+        "2 writers, 5 % run conflicts",
+        "2 writers, only repeats",
+    ]
+    assert [str(row.target) for row in rows if row.target] == ["≥ 0.8", "≥ 0.5", "≥ 0.5"]
 
 
 GIANT = {
