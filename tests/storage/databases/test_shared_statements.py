@@ -288,9 +288,12 @@ async def test_acknowledged_appends_are_stored_once_whichever_are_cancelled(pg_d
                 await view.threads.create(thread_id)
         tasks: dict[asyncio.Task[Appended], tuple[Ledger, str, str]] = {}
         for number in range(300):
-            view, thread_id = chance.choice(views), chance.choice(THREADS[:4])
-            call = view.messages.append(thread_id, [assistant(f"{number}", message_id=f"m{number}")])
-            tasks[asyncio.create_task(call)] = view, thread_id, f"m{number}"
+            place = chance.choice(views), chance.choice(THREADS[:4]), f"m{number}"
+            if tasks and chance.random() < 0.2:  # a repeat
+                place = chance.choice(list(tasks.values()))
+            view, thread_id, message_id = place
+            call = view.messages.append(thread_id, [assistant(f"says {message_id}", message_id=message_id)])
+            tasks[asyncio.create_task(call)] = place
             if chance.random() < 0.2:  # one that has run to any await, or not yet
                 await asyncio.sleep(0)
                 running = [task for task in tasks if not task.done()]
@@ -305,6 +308,7 @@ async def test_acknowledged_appends_are_stored_once_whichever_are_cancelled(pg_d
         }
         for task, (view, thread_id, message_id) in tasks.items():
             count = stored[view, thread_id].count(message_id)
+            assert task.cancelled() or task.exception() is None
             assert count == 1 if not task.cancelled() else count <= 1
         assert sum(task.cancelled() for task in tasks) > 5
         assert ledger._database._queues._queues == {}

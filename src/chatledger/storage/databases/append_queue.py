@@ -255,6 +255,11 @@ class AppendQueue:
         while self._left and sum([len(one.waiters) for one in (*taken, self._left[0])]) <= GROUP:
             taken.append(self._left.popleft())
         group = [waiter for one in taken for waiter in one.waiters if not waiter.turn.cancelled()]
+        if not group:
+            for one in taken:
+                one.flight.end()
+            self._rejudge()
+            return
         self._rejudging = True
         task = asyncio.create_task(self._appends.rejudge([waiter.request for waiter in group]))
         _Group(group, task)
