@@ -82,7 +82,20 @@ async def test_other_sites_may_read_nothing_unless_they_are_named(ledger: Ledger
         assert "Access-Control-Allow-Origin" not in other.headers
 
 
-@pytest.mark.parametrize("wrong", [{}, {"user_id": "ada", "admin": True}, {"user_id": None}, {"user_id": 1}])
+WRONG: list[dict[str, Any]] = [
+    {},
+    {"user_id": "ada", "admin": True},
+    {"user_id": None},
+    {"user_id": 1},
+    {"user_id": "ada", "scope": "all"},
+    {"user_id": "ada", "scope": None},
+    {"user_id": "ada", "scope": "operator"},
+    {"admin": True, "scope": "operator"},
+    {"admin": True, "scope": "ask"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_an_administrator_is_said_to_be_one(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
         Caller(**wrong)

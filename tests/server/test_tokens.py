@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from chatledger import InvalidArgument, Ledger
 from chatledger.server import Caller, TokenFile, create_app
+from chatledger.server.token_entries import hash_of
 from tests.cli.commands import chatledger
 from tests.server.conftest import client_of, json_of
 
@@ -43,8 +44,8 @@ def test_a_token_is_stored_as_its_hash_and_names_its_caller(path: Path) -> None:
         assert read.find(admin) == Caller(admin=True)
         assert [read.find(wrong) for wrong in (None, "", "cl_", ada + "x", ada.upper())] == [None] * 5
     assert [list(one) for one in json.loads(path.read_text())["tokens"]] == [
-        ["sha256", "tenant", "user_id", "created_at"],
-        ["sha256", "tenant", "admin", "created_at"],
+        ["id", "sha256", "tenant", "user_id", "scope", "created_at"],
+        ["id", "sha256", "tenant", "admin", "scope", "created_at"],
     ]
 
 
@@ -59,6 +60,15 @@ WRONG: list[Any] = [
     {"sha256": HASH, "admin": False},
     {"sha256": HASH, "admin": "yes"},
     {"sha256": HASH, "user_id": "ada", "tenant": None},
+    {"sha256": HASH, "user_id": "ada", "scope": "all"},
+    {"sha256": HASH, "user_id": "ada", "scope": "operator"},
+    {"sha256": HASH, "admin": True, "scope": "ask"},
+    {"sha256": HASH, "user_id": "ada", "id": 5},
+    {"sha256": HASH, "user_id": "ada", "id": ""},
+    {"sha256": HASH, "user_id": "ada", "name": 5},
+    {"sha256": HASH, "user_id": "ada", "expires_at": "soon"},
+    {"sha256": HASH, "user_id": "ada", "expires_at": "2026-01-01T00:00:00"},
+    {"sha256": HASH, "user_id": "ada", "expires_at": 5},
     "cl_secret",
 ]
 
@@ -69,6 +79,76 @@ def test_an_entry_of_another_form_is_refused(path: Path, entry: Any) -> None:
     with pytest.raises(InvalidArgument, match="another form") as raised:
         TokenFile(path)
     assert "cl_secret" not in str(raised.value)
+
+
+def test_an_entry_of_an_earlier_release_may_write_and_has_an_id(path: Path) -> None:
+    write(path, {"sha256": hash_of("cl_old"), "user_id": "ada"}, {"sha256": hash_of("cl_admin"), "admin": True})
+    tokens = TokenFile(path)
+    ada = tokens.find("cl_old")
+    assert ada is not None
+    assert ada == Caller("ada", scope="write")
+    assert ada.token_id == hash_of("cl_old")[:12]
+    assert tokens.find_entry(ada.token_id) == ada
+    assert tokens.find("cl_admin") == Caller(admin=True, scope="write")
+
+
+def test_an_entry_keeps_its_scope_name_and_end(path: Path) -> None:
+    tokens = TokenFile.create(path)
+    end = datetime(2100, 1, 2, tzinfo=UTC)
+    made = {
+        scope: tokens.add(Caller("ada", scope=scope), name=f"ada's {scope}", expires_at=end)
+        for scope in ("read", "ask", "write")
+    }
+    made["operator"] = tokens.add(Caller(scope="operator"), name="ada's operator", expires_at=end)
+    read = TokenFile(path)
+    assert [(one.name, one.expires_at) for one in read.entries()] == [(f"ada's {scope}", end) for scope in made]
+    for entry, (scope, token) in zip(read.entries(), made.items(), strict=True):
+        found = read.find(token)
+        assert found is not None
+        assert (found.scope, found.token_id) == (scope, entry.id)
+        assert found == read.find_entry(entry.id) == entry.caller
+
+
+def test_a_token_whose_time_is_over_is_refused(path: Path) -> None:
+    hashed = hash_of("cl_a")
+    write(path, {"sha256": hashed, "user_id": "ada", "id": "a", "expires_at": "2100-01-01T00:00:00Z"})
+    tokens = TokenFile(path)
+    assert tokens.find("cl_a") == tokens.find_entry("a") == Caller("ada")
+    write(path, {"sha256": hashed, "user_id": "ada", "id": "a", "expires_at": "2026-01-01T00:00:00+00:00"})
+    assert tokens.find("cl_a") is tokens.find_entry("a") is None
+    assert [one.id for one in tokens.entries()] == ["a"]
+
+
+WITHOUT_ZONE = datetime(2100, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+
+
+@pytest.mark.parametrize("end", [WITHOUT_ZONE, datetime(2020, 1, 1, tzinfo=UTC), "2100-01-01"], ids=str)
+def test_a_new_token_ends_at_a_time_to_come(path: Path, end: Any) -> None:
+    tokens = TokenFile.create(path)
+    with pytest.raises(InvalidArgument, match="expires_at"):
+        tokens.add(Caller("ada"), expires_at=end)
+    assert tokens.entries() == []
+
+
+def test_a_revoked_token_is_gone_and_the_others_stay_as_they_are(path: Path) -> None:
+    other = {"sha256": HASH, "user_id": "bob", "note": "by hand"}
+    write(path, other)
+    tokens = TokenFile(path)
+    token = tokens.add(Caller("ada"), name="phone")
+    ada = tokens.find(token)
+    assert ada is not None
+    assert ada.token_id is not None
+    assert tokens.revoke(ada.token_id).name == "phone"
+    assert tokens.find(token) is tokens.find_entry(ada.token_id) is None
+    assert json.loads(path.read_text()) == {"tokens": [other]}
+    with pytest.raises(InvalidArgument, match="token list"):
+        tokens.revoke(ada.token_id)
+
+
+def test_two_entries_with_one_id_are_refused(path: Path) -> None:
+    write(path, {"sha256": HASH, "user_id": "bob", "id": "a"}, {"sha256": "1" * 64, "user_id": "ada", "id": "a"})
+    with pytest.raises(InvalidArgument, match="the same id"):
+        TokenFile(path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"tokens": 5}', '{"tokens": {"a": 1}}', "\ufeff{}"])
@@ -105,7 +185,7 @@ async def test_a_file_that_breaks_while_the_server_runs_lets_nobody_in(ledger: L
     tokens = TokenFile.create(path)
     app = create_app(ledger, authenticate=tokens)
     token = tokens.add(Caller("ada"))
-    hashed = hashlib.sha256(token.encode()).hexdigest()
+    hashed = hash_of(token)
     async with client_of(app, None, Authorization=f"Bearer {token}") as ada:
         overwrite(path, "{")
         for _ in range(2):

@@ -8,8 +8,8 @@ the view of the caller's tenant and user.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, get_args
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from chatledger.arguments import BOOL, STR, STR_OR_NONE, require
+from chatledger.arguments import BOOL, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import ChatLedgerError, InvalidArgument
 from chatledger.ledger import Ledger
 from chatledger.server.paths import path_within
-from chatledger.server.problems import problem, problem_of
+from chatledger.server.problems import OutOfScope, problem, problem_of
 from chatledger.storage.databases.scope import DEFAULT_TENANT
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -31,28 +31,50 @@ _PUBLIC = ("/login", "/healthz", "/static/")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
+TokenScope: TypeAlias = Literal["read", "ask", "write", "operator"]
+"""What a caller may do. Each of `read`, `ask` and `write` may do what the one before it may. An operator reads the
+metrics of the server, and no conversation.
+"""
+_SCOPE = Kind("read, ask, write or operator", words=get_args(TokenScope))
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request: a user of a tenant, or the tenant's administrator."""
+    """Who sends a request, and what they may do: a user of a tenant, the tenant's administrator, or an operator."""
 
     user_id: str | None = None
-    """The user, who sees only their own threads; None for the administrator."""
+    """The user, who sees only their own threads; None for the administrator and for an operator."""
     admin: bool = False
     """Whether it is the administrator, who sees all threads of the tenant. It must be said, so that a missing user is
     an error, and does not become the administrator.
     """
     tenant: str = DEFAULT_TENANT
     """The tenant whose rows the request reads and writes."""
+    scope: TokenScope = "write"
+    """What the caller may do: `read`; `ask`, which also adds questions and scores to the user's own threads; `write`,
+    all that the API has; or `operator`.
+    """
+    token_id: str | None = field(default=None, compare=False)
+    """The id of the token's entry, for a caller of a TokenFile. Two tokens of a user are the same caller."""
 
     def __post_init__(self) -> None:
-        require(STR_OR_NONE, user_id=self.user_id)
+        require(STR_OR_NONE, user_id=self.user_id, token_id=self.token_id)
         require(BOOL, admin=self.admin)
         require(STR, tenant=self.tenant)
-        if (self.user_id is None) != self.admin:
-            raise InvalidArgument("user_id", "or admin=True must be given, and not both")
+        require(_SCOPE, scope=self.scope)
+        if (self.user_id is not None) + self.admin + (self.scope == "operator") != 1:
+            raise InvalidArgument("user_id", "or admin=True or scope='operator' must be given, and only one of them")
+        if self.admin and self.scope == "ask":
+            raise InvalidArgument("scope", "ask is for a user, because an administrator has no threads of their own")
+
+    def of_token(self, token_id: str) -> Caller:
+        """The same caller, by a token of that id."""
+        return replace(self, token_id=token_id)
 
     def view(self, ledger: Ledger) -> Ledger:
-        """The ledger as the caller sees it. It costs no round trip."""
+        """The ledger as the caller sees it. It costs no round trip. Raises OutOfScope for an operator."""
+        if self.scope == "operator":
+            raise OutOfScope("operator", "read")
         of_tenant = ledger.tenant(self.tenant)
         return of_tenant if self.user_id is None else of_tenant.user(self.user_id)
 

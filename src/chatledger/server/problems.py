@@ -41,6 +41,20 @@ class TokensUnreadable(errors.StorageError):
     """The file of tokens is missing, or has another form. It may come back: the server then reads it again."""
 
 
+class OutOfScope(errors.ChatLedgerError):
+    """The token's scope does not allow the request. The request did nothing."""
+
+    scope: str
+    """The scope of the token."""
+    needed: str
+    """The smallest scope that allows it."""
+
+    def __init__(self, scope: str, needed: str, what: str = "this request") -> None:
+        super().__init__(f"{what} needs a token of scope {needed}, and this one has {scope}")
+        self.scope = scope
+        self.needed = needed
+
+
 class Meaning(NamedTuple):
     status: int
     title: str
@@ -60,6 +74,7 @@ MEANINGS: Mapping[type[Exception], Meaning] = {
     errors.InvalidArgument: Meaning(400, "An argument is wrong"),
     errors.InvalidCursor: Meaning(400, "The cursor is not of this list"),
     errors.TenantOnly: Meaning(403, "Only the tenant's administrator may do this"),
+    OutOfScope: Meaning(403, "The token may not do this"),
     errors.OutcomeUnknown: Meaning(503, "It may be stored or not; send the same request again"),
     errors.DamagedCell: Meaning(500, "A stored value is damaged"),
     TokensUnreadable: Meaning(503, "The server cannot read its tokens"),

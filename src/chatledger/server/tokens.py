@@ -6,16 +6,14 @@ can try them all.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from starlette.requests import Request
 from chatledger.errors import InvalidArgument
 from chatledger.server.access import Caller
 from chatledger.server.problems import TokensUnreadable
-from chatledger.storage.databases.scope import DEFAULT_TENANT
+from chatledger.server.token_entries import FORM, TokenEntry, hash_of
 
 try:
     import fcntl
@@ -34,7 +32,6 @@ except ImportError:  # Windows
 COOKIE = "chatledger_token"
 """The cookie in which the page's login keeps the token."""
 _PREFIX = "cl_"
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class TokenFile:
@@ -47,34 +44,54 @@ class TokenFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).resolve()
         self._read: tuple[int, ...] | None = None
-        self._callers: dict[str, Caller] = {}
+        self._by_hash: dict[str, TokenEntry] = {}
+        self._by_id: dict[str, TokenEntry] = {}
         self._refresh()
 
     async def __call__(self, request: Request) -> Caller | None:
         return self.find(token_of(request))
 
     def find(self, token: str | None) -> Caller | None:
-        """The caller with that token; None if the file does not have it. Raises TokensUnreadable, a
-        StorageError, if it cannot be read.
+        """The caller with that token; None if the file does not have it, or if its time is over. Raises
+        TokensUnreadable, a StorageError, if the file cannot be read.
         """
         if token is None:
             return None
-        try:
-            self._refresh()
-        except InvalidArgument as error:
-            raise TokensUnreadable(str(error), retryable=True) from error
-        return self._callers.get(_hash(token))
+        self._refresh_while_serving()
+        return _valid(self._by_hash.get(hash_of(token)))
 
-    def add(self, caller: Caller) -> str:
+    def find_entry(self, token_id: str) -> Caller | None:
+        """The caller of the entry with that id, as it is now; None if it was revoked, or if its time is over. Raises
+        TokensUnreadable.
+        """
+        self._refresh_while_serving()
+        return _valid(self._by_id.get(token_id))
+
+    def entries(self) -> list[TokenEntry]:
+        """All entries in the order of the file, expired ones too."""
+        self._refresh()
+        return list(self._by_hash.values())
+
+    def add(self, caller: Caller, *, name: str | None = None, expires_at: datetime | None = None) -> str:
         """Make a new token for the caller, store its hash, and return it. It cannot be shown again."""
         token = _PREFIX + secrets.token_urlsafe(32)
-        who = {"admin": True} if caller.user_id is None else {"user_id": caller.user_id}
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        made = {"sha256": _hash(token), "tenant": caller.tenant, **who, "created_at": now}
+        made = TokenEntry.of(hash_of(token), caller, name=name, expires_at=expires_at)
         with _alone(self._path):
-            _write(self._path, [*_load(self._path), made])
+            _write(self._path, [*_load(self._path), made.to_json()])
         self._refresh()
         return token
+
+    def revoke(self, token_id: str) -> TokenEntry:
+        """Remove the entry with that id, and return it. Raises InvalidArgument if there is none."""
+        with _alone(self._path):
+            found = [(raw, _read_entry(self._path, raw)) for raw in _load(self._path)]
+            gone = [entry for _, entry in found if entry.id == token_id]
+            if not gone:
+                detail = f"{token_id!r} is not in {self._path}; `chatledger token list` shows the ids"
+                raise InvalidArgument("token_id", detail)
+            _write(self._path, [raw for raw, entry in found if entry.id != token_id])
+        self._refresh()
+        return gone[-1]
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> TokenFile:
@@ -94,8 +111,17 @@ class TokenFile:
             return
         if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:
             raise InvalidArgument("tokens", f"others than its owner may read {self._path}; run: chmod 600 {self._path}")
-        self._callers = dict(_read_caller(self._path, one) for one in _load(self._path))
+        entries = [_read_entry(self._path, one) for one in _load(self._path)]
+        self._by_hash, self._by_id = {one.sha256: one for one in entries}, {one.id: one for one in entries}
+        if len(self._by_hash) != len(self._by_id):
+            raise InvalidArgument("tokens", f"two entries of {self._path} have the same id")
         self._read = state
+
+    def _refresh_while_serving(self) -> None:
+        try:
+            self._refresh()
+        except InvalidArgument as error:
+            raise TokensUnreadable(str(error), retryable=True) from error
 
 
 def token_of(request: Request) -> str | None:
@@ -106,8 +132,8 @@ def token_of(request: Request) -> str | None:
     return request.cookies.get(COOKIE)
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+def _valid(entry: TokenEntry | None) -> Caller | None:
+    return None if entry is None or entry.has_expired else entry.caller
 
 
 def _load(path: Path) -> list[dict[str, Any]]:
@@ -119,22 +145,15 @@ def _load(path: Path) -> list[dict[str, Any]]:
         raise _wrong_form(path) from None
 
 
-def _read_caller(path: Path, entry: Any) -> tuple[str, Caller]:
-    match entry:
-        case {"sha256": str(hashed)} if (
-            _SHA256.fullmatch(hashed) and {"user_id", "admin"} & entry.keys() and entry.get("admin", True) is True
-        ):
-            try:
-                caller = Caller(entry.get("user_id"), "admin" in entry, entry.get("tenant", DEFAULT_TENANT))
-            except InvalidArgument:
-                raise _wrong_form(path) from None
-            return hashed.lower(), caller
-    raise _wrong_form(path)
+def _read_entry(path: Path, entry: Any) -> TokenEntry:
+    try:
+        return TokenEntry.read(entry)
+    except (InvalidArgument, ValueError):
+        raise _wrong_form(path) from None
 
 
 def _wrong_form(path: Path) -> InvalidArgument:
-    form = '{"tokens": [{"sha256": "…", "tenant": "default", "user_id": "ada"}]}, or "admin": true for "user_id"'
-    return InvalidArgument("tokens", f"file {path} has another form than {form}; `chatledger token` writes it")
+    return InvalidArgument("tokens", f"file {path} has another form than {FORM}; `chatledger token` writes it")
 
 
 @contextmanager
