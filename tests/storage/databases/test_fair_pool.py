@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context
@@ -115,7 +116,9 @@ async def all_connected(ledger: Ledger, connections: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "overflow"), [(5, 0), (4, 1)])
-async def test_no_call_overtakes_another(pg_database: Database, asked: Asked, size: int, overflow: int) -> None:
+async def test_no_call_overtakes_another(
+    pg_database: Database, asked: Asked, caplog: pytest.LogCaptureFixture, size: int, overflow: int
+) -> None:
     async with pg_database.open(pool_size=size, max_overflow=overflow) as ledger:
         await ledger.messages.append("t", [user("x")], create=True)
         await all_connected(ledger, size)
@@ -126,6 +129,7 @@ async def test_no_call_overtakes_another(pg_database: Database, asked: Asked, si
     assert asked.waited > TASKS * ROUNDS / 2
     assert len(asked.overtaken) <= asked.made
     assert asked.made == 0 or overflow
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_full_pool_keeps_its_connections_for_the_next_statement(pg_database: Database) -> None:

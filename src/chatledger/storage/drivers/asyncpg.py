@@ -18,7 +18,7 @@ from sqlalchemy import Engine, PoolProxiedConnection, QueuePool, event
 from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.drivers.errors import Kind, read_failure
-from chatledger.storage.drivers.gate import CLOSED, Gate, Place
+from chatledger.storage.drivers.gate import CLOSED, Gate
 from chatledger.storage.drivers.sql import Row, Sql, prepare
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.telemetry.counters import Counters
@@ -254,9 +254,10 @@ class AsyncpgConnections:
         caller has the connection.
         """
         waiting = self._waiting()
-        if not self._enter():
-            self._clear(await self._gate.wait(self.timeout))
+        connection = None if self._enter() else await self._gate.wait(self.timeout)
         try:
+            if connection is not None:
+                await greenlet_spawn(connection.close)  # it may be one too many for the pool by now
             self._refuse_closed()
             yield waiting
         finally:
@@ -267,14 +268,9 @@ class AsyncpgConnections:
         back to the pool, which does not know of them.
         """
         if self._gate.idle and not (self._unused_in_pool and self._gate.free):
-            self._clear(self._gate.idle.pop())
+            self._gate.idle.pop().close()
             return True
         return self._gate.enter()
-
-    @staticmethod
-    def _clear(place: Place) -> None:
-        if place is not None:
-            place.close()
 
     async def connect_alone(self) -> Any:
         """A connection of asyncpg's that the pool does not count. Its caller closes it."""
@@ -321,9 +317,10 @@ class AsyncpgConnections:
     def _checked_out(self, timeout: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
         self._refuse_closed()
         waiting = self._waiting()
-        if not self._enter():
-            self._clear(await_only(self._gate.wait(self.timeout)))
+        given = None if self._enter() else await_only(self._gate.wait(self.timeout))
         try:
+            if given is not None:
+                given.close()
             with self._engine.connect() as connection:
                 waiting.end()
                 driver: Any = connection.connection.driver_connection
