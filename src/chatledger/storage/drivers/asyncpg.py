@@ -19,6 +19,7 @@ from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.gate import CLOSED, Gate
+from chatledger.storage.drivers.hang_up import hang_up, until_cancelled
 from chatledger.storage.drivers.sql import Row, Sql, prepare
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.telemetry.counters import Counters
@@ -65,7 +66,7 @@ class AsyncpgDriver:
 
     def _hang_up(self, silent: asyncio.Event) -> None:
         silent.set()
-        self._connection.terminate()
+        hang_up(self._connection)
 
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         await_only(self._connection.executemany(text, rows))
@@ -113,8 +114,7 @@ class Checkout:
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is not None and is_spoilt(error):
-            driver: Any = self._connection.driver_connection
-            driver.terminate()
+            hang_up(self._connection.driver_connection)
             self._connection.invalidate()
         giving_back = self._give_back(self._connection)
         if giving_back is not None:
@@ -296,7 +296,8 @@ class AsyncpgConnections:
         while self._gate.idle:
             await self._return(self._gate.idle.pop())
         for connection in list(self._open if self._in_use else ()):
-            connection.terminate()
+            hang_up(connection)
+        await until_cancelled()
 
     def _refuse_closed(self) -> None:
         """Raises an error that counts as a lost connection, so that an append that was sent before ends as
@@ -330,7 +331,7 @@ class AsyncpgConnections:
                     yield Sql(connection, self._schema, ours, distributed=self.distributed), ours
                 except BaseException as error:
                     if is_spoilt(error):
-                        driver.terminate()
+                        hang_up(driver)
                         connection.invalidate()
                     raise
         finally:

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from chatledger.arguments import Kind
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models.secrets import is_secret_name
+from chatledger.storage.drivers.hang_up import hang_up
 
 DEFAULT_URL = "chatledger.db"
 URL_VARIABLE = "CHATLEDGER_URL"
@@ -181,7 +182,7 @@ def _hang_up(dbapi_connection: Any) -> None:
     server, and the caller, whose call was cancelled or timed out, would wait as well. If it is cancelled again
     meanwhile, SQLAlchemy logs a traceback, or a note since its release 2.1.
     """
-    dbapi_connection.driver_connection.terminate()
+    hang_up(dbapi_connection.driver_connection)
 
 
 async def _compile_nothing(connection: Any) -> None:
