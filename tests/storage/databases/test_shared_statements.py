@@ -14,6 +14,7 @@ import pytest
 from chatledger import Appended, ChatMessage, IdConflict, Ledger, RunConflict, TextPart, Transaction
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION
 from chatledger.storage.databases import append_queue
+from chatledger.storage.drivers import urls
 from tests.conftest import Database
 from tests.conversations import assistant, texts, turn
 from tests.faults.proxy import Proxy, proxied
@@ -123,6 +124,13 @@ async def test_a_transaction_that_holds_a_branch_delays_only_the_append_to_it(
     assert (await held).version == 5
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server on which the append to a locked branch waits for longer than the test takes."""
+    monkeypatch.setattr(urls, "LOCK_WAIT", 60)
+
+
+@pytest.mark.usefixtures("patient")
 async def test_a_branch_that_is_locked_when_the_statement_comes_is_skipped(
     ledger: Ledger, proxy: Proxy, pg_database: Database
 ) -> None:

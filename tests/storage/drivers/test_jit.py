@@ -105,10 +105,10 @@ async def test_a_connection_that_cannot_be_prepared_is_closed(
     """At once, and not when its error is forgotten."""
     said = ["off"]
 
-    async def prepare(connection: Any) -> None:
+    async def prepare(connection: Any, lock_wait: float) -> None:
         await connection.execute(f"SET jit = {said[0]}")
 
-    monkeypatch.setattr(urls, "_compile_nothing", prepare)
+    monkeypatch.setattr(urls, "_set_up", prepare)
     async with compiling.open() as ledger, ledger.begin():
         said[0] = "perhaps"
         with pytest.raises(StorageError, match="jit") as caught:

@@ -7,6 +7,7 @@ usable.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import StorageError
 from chatledger.storage.databases.database import Database
-from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, translate
+from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, is_locked, translate
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import set_tenant
@@ -33,11 +34,14 @@ class ExternalConnection(Database):
         check: bool = False,
         secured: bool = False,
         distributed: bool = False,
+        patience: float = 0.0,
     ) -> None:
         """With `check`, the first use checks that a caller's connection is in a real transaction. With `secured`, each
         call first sets its tenant for row-level security, because other tenants may use the same connection. With
-        `distributed`, the tables are distributed by tenant, so each statement writes one table.
+        `distributed`, the tables are distributed by tenant, so each statement writes one table. `patience`: the seconds
+        in which a write may wait for locks anew.
         """
+        self._patience = patience
         self._connection = connection
         self._schema = schema
         self._check = check
@@ -50,7 +54,13 @@ class ExternalConnection(Database):
             return await in_greenlet(self._run, tenant, work)
 
     async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await self.read(tenant, lambda sql: _in_savepoint(sql, work))
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return await self.read(tenant, lambda sql: _in_savepoint(sql, work))
+            except StorageError as error:
+                if error.__cause__ is None or not is_locked(error.__cause__) or time.monotonic() >= until:
+                    raise
 
     def _run(self, tenant: Tenant, work: Callable[[Sql], T]) -> T:
         connection = self._connection.sync_connection
@@ -88,7 +98,12 @@ def _require_transaction(connection: Connection) -> None:
 
 @asynccontextmanager
 async def begin_transaction(
-    engine: AsyncEngine, schema: str | None, *, secured: Tenant | None = None, distributed: bool = False
+    engine: AsyncEngine,
+    schema: str | None,
+    *,
+    secured: Tenant | None = None,
+    distributed: bool = False,
+    patience: float = 0.0,
 ) -> AsyncIterator[ExternalConnection]:
     """A transaction of the ledger's own through SQLAlchemy. With `secured`, row-level security works for that tenant.
 
@@ -100,7 +115,7 @@ async def begin_transaction(
             if secured is not None:
                 await connection.exec_driver_sql(set_tenant(secured.key))
             try:
-                yield ExternalConnection(connection, schema, distributed=distributed)
+                yield ExternalConnection(connection, schema, distributed=distributed, patience=patience)
                 done = True
             except Exception as error:
                 own = error

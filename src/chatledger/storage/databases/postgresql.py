@@ -33,6 +33,7 @@ from chatledger.storage.drivers.errors import (
     is_away,
     is_bad_json,
     is_ended_for_another,
+    is_locked,
     raise_translated,
 )
 from chatledger.storage.drivers.sql import Sql
@@ -124,7 +125,8 @@ class PostgresqlDatabase(OpenDatabase):
         if not single:
             return await self._until_heard(lambda: greenlet_spawn(self._in_transaction, begin, work))
         alone = not (self.secured or self.distributed)
-        return await in_greenlet(self._once, None if alone else begin, work, self._connections.silence)
+        once = partial(self._once, None if alone else begin, work, self._connections.silence)
+        return await self._until_free(lambda: greenlet_spawn(once))
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
         self._tips.learn(tenant, thread, seen)
@@ -166,7 +168,10 @@ class PostgresqlDatabase(OpenDatabase):
     @asynccontextmanager
     async def transaction(self, tenant: Tenant) -> AsyncIterator[Database]:
         secured = tenant if self.secured else None
-        own = begin_transaction(self._engine, self._schema, secured=secured, distributed=self.distributed)
+        patience = self.timeout if self._owned else 0.0
+        own = begin_transaction(
+            self._engine, self._schema, secured=secured, distributed=self.distributed, patience=patience
+        )
         async with self._connections.place() as waiting, own as connection:
             waiting.end()
             yield connection
@@ -202,10 +207,24 @@ class PostgresqlDatabase(OpenDatabase):
         if self._owned:
             await self._engine.dispose()
 
+    async def _until_free(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """The result of the attempt, which waits for locks until the time limit. Raises the driver's errors
+        translated.
+        """
+        retries = Retries(self.timeout)
+        while True:
+            try:
+                return await attempt()
+            except Exception as error:
+                if not is_locked(error) or not await retries.next():
+                    raise_translated(error)
+                note_retry(self.counters, error)
+
     async def _until_heard(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of a read, or of a write whose COMMIT was not sent. While the database is away, the attempt is
-        repeated until the time limit. A transaction that the server ended because of another one, as in a deadlock, is
-        begun again, up to ATTEMPTS times. Raises the driver's errors translated.
+        repeated until the time limit, and while another transaction holds a lock. A transaction that the server ended
+        because of another one, as in a deadlock, is begun again, up to ATTEMPTS times. Raises the driver's errors
+        translated.
 
         When the server restarts, connections die in the pool, and only their use shows it. Each unused connection may
         be dead, so the next attempt does not wait while there are any.
@@ -215,14 +234,15 @@ class PostgresqlDatabase(OpenDatabase):
             try:
                 return await attempt()
             except Exception as error:
-                if is_ended_for_another(error) and number < ATTEMPTS:
+                if is_ended_for_another(error) and not is_locked(error) and number < ATTEMPTS:
                     number += 1
                     note_retry(self.counters, error)
                     continue
-                if not is_away(error):
+                if not (is_away(error) or is_locked(error)):
                     raise_translated(error)
                 retries = retries or Retries(self.timeout, since=since)
-                if self._connections.closed or not await retries.next(unused=self._connections.unused):
+                unused = 0 if is_locked(error) else self._connections.unused
+                if self._connections.closed or not await retries.next(unused=unused):
                     raise_translated(error)
                 note_retry(self.counters, error)
 
@@ -270,7 +290,7 @@ class PostgresqlDatabase(OpenDatabase):
         """Raises an error of its own if the connection was lost at COMMIT, which may have happened."""
         done = False
         try:
-            with self._connections.transaction(begin) as sql:
+            with self._connections.transaction(begin, patient=True) as sql:
                 result = work(sql)
                 done = True
         except Exception as error:

@@ -9,6 +9,7 @@ on the one server that has the tenant's rows. Every attempt with a preflight the
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -43,6 +44,7 @@ from chatledger.storage.append.write import (
     write,
 )
 from chatledger.storage.databases.retries import Retries, note_retry
+from chatledger.storage.databases.stalled import NoTurn, Stalled
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
 from chatledger.storage.drivers.errors import (
     BRANCHES_KEY,
@@ -50,6 +52,7 @@ from chatledger.storage.drivers.errors import (
     Kind,
     NoPlace,
     is_away,
+    is_locked,
     read_failure,
     translate,
 )
@@ -87,6 +90,8 @@ class PostgresqlAppend:
     def __init__(self, connections: AsyncpgConnections, tips: TipCache) -> None:
         self._connections = connections
         self._tips = tips
+        turns = connections.patient_places
+        self.stalled = None if turns is None else Stalled(turns)
 
     async def until_known(self, request: AppendRequest, *, unheard: Unheard | None, since: float) -> Appended:
         """Try until the outcome is known. Raises the errors of the judgement, StorageError, and OutcomeUnknown past the
@@ -102,8 +107,20 @@ class PostgresqlAppend:
         while True:
             failed, progress = None, Progress(until=until)
             try:
-                done = await self._attempt(request, progress, first=number == 0 and first)
+                attempt = self._attempt(request, progress, first=number == 0 and first)
+                if self.stalled is not None and self.stalled.threads:
+                    attempt = self.stalled.in_turn(request, attempt, self._patient(until))
+                done = await attempt
             except Exception as error:
+                if self.stalled is not None and is_locked(error):  # the attempt was undone
+                    self.stalled.note(request)
+                    number, retries = max(number, 1), retries or Retries(timeout, since=since)
+                    if time.monotonic() > self._patient(until) or not await retries.next():
+                        raise await _locked_out(request, unheard, timeout, until) from error
+                    note_retry(self._connections.counters, error)
+                    continue
+                if isinstance(error, NoTurn):
+                    raise await _locked_out(request, unheard, timeout, until) from cause
                 if isinstance(error, NoPlace):  # it has waited for as long as it may
                     raise _given_up(request, unheard, error) from error
                 if _repeatable(error) is None:
@@ -131,6 +148,10 @@ class PostgresqlAppend:
                     f"other writers changed the branch during each of {ATTEMPTS} attempts; try again", retryable=True
                 ) from cause
             note_retry(self._connections.counters, failed)
+
+    def _patient(self, until: float) -> float:
+        """The time until which an attempt may wait for a lock anew: later, no answer would come in time."""
+        return until - 2 * self._connections.lock_wait
 
     async def _attempt(self, request: AppendRequest, progress: Progress, *, first: bool) -> Attempted | Moved:
         cached = self._tips.take(request) if first else None
@@ -253,6 +274,17 @@ def _repeatable(error: Exception) -> Failure | None:
         return None
     known_key = "message_id" in failure.columns or failure.columns == BRANCHES_KEY
     return None if failure.kind is Kind.UNIQUE and not known_key else failure
+
+
+async def _locked_out(request: AppendRequest, unheard: Unheard | None, seconds: float, until: float) -> ChatLedgerError:
+    """The error of an append that found its thread locked until its time limit. It comes no earlier, so that the
+    appends behind it, which have nothing better to do, do not try in turn.
+    """
+    await asyncio.sleep(max(0, until - time.monotonic()))
+    what = f"another transaction held a lock until the time limit of {seconds:g} s"
+    if unheard is not None:
+        return OutcomeUnknown(request.ids, f"no answer came, and then {what}")
+    return StorageError(f"the append is not stored: {what}, on the thread's branch or a table", retryable=True)
 
 
 _MAY_RUN = "no answer came, so it may still be stored, although another attempt was refused"

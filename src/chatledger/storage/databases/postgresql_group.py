@@ -35,9 +35,12 @@ class PostgresqlGroups:
         return self._connections.timeout
 
     def can_share(self, request: AppendRequest) -> bool:
-        """A conflict of values would refuse the whole group, and an append without a cached tip needs a preflight. No
-        append shares its statements if the tables are distributed by tenant.
+        """A conflict of values would refuse the whole group, an append without a cached tip needs a preflight, and one
+        to a stalled thread waits for its lock. No append shares its statements if the tables are distributed by tenant.
         """
+        stalled = self._appends.stalled
+        if stalled is not None and stalled.threads and request in stalled:
+            return False
         return not self._connections.distributed and not request.kv and request in self._tips
 
     async def together(self, requests: Sequence[AppendRequest]) -> Shared:

@@ -21,7 +21,7 @@ from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.gate import CLOSED, Gate
 from chatledger.storage.drivers.hang_up import hang_up, until_cancelled
 from chatledger.storage.drivers.sql import Row, Sql, prepare
-from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
+from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits, lock_wait
 from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
@@ -176,6 +176,10 @@ class AsyncpgConnections:
         self._owned = owned
         self.closed = False
         """The ledger is closed, so nothing is tried again."""
+        self.patient_places = max(1, sum(limits) // 4) if owned else None
+        """The number of connections on which appends may wait for a lock at a time. None: the application decides how
+        long a statement of its engine waits.
+        """
         self._gate = Gate(sum(limits) if owned else math.inf, holds)
         self._open: WeakSet[Any] = WeakSet()
         """The asyncpg connections that left the pool, as long as they exist. Empty for an application's own engine."""
@@ -239,6 +243,15 @@ class AsyncpgConnections:
         else:
             self._gate.idle.append(connection)
         return None
+
+    @property
+    def lock_wait(self) -> float:
+        """The longest wait of a statement for a lock in seconds."""
+        return lock_wait(self.timeout)
+
+    @property
+    def _patience(self) -> str:
+        return f"; SET LOCAL lock_timeout = {math.ceil(self.timeout * 1000)}"
 
     async def _return(self, connection: PoolProxiedConnection) -> None:
         try:
@@ -339,13 +352,20 @@ class AsyncpgConnections:
 
     @contextmanager
     def transaction(
-        self, begin: str = "BEGIN", *, timeout: float | None = None, first: Callable[[Sql], None] | None = None
+        self,
+        begin: str = "BEGIN",
+        *,
+        timeout: float | None = None,
+        first: Callable[[Sql], None] | None = None,
+        patient: bool = False,
     ) -> Iterator[Sql]:
-        """Commits on exit, rolls back on an exception. `first` uses the connection before the transaction begins."""
+        """Commits on exit, rolls back on an exception. `first` uses the connection before the transaction begins.
+        `patient`: a statement may wait for a lock as long as a call may take, since all work would be repeated.
+        """
         with self._checked_out(timeout) as (sql, driver):
             if first is not None:
                 first(sql)
-            driver.run(begin, self.silence)
+            driver.run(begin + self._patience if patient and self._owned else begin, self.silence)
             try:
                 yield sql
             except Exception as error:

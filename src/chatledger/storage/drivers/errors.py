@@ -206,6 +206,11 @@ def is_ended_for_another(error: BaseException) -> bool:
     return failure is not None and failure.kind is Kind.AGAIN
 
 
+def is_locked(error: BaseException) -> bool:
+    """Whether PostgreSQL gave up waiting for a lock, with the statement undone. Another attempt may wait again."""
+    return getattr(_driver_error(error), "sqlstate", None) == "55P03"
+
+
 def commit_unheard(error: BaseException) -> StorageError | None:
     """The error to raise if the connection was lost at COMMIT, since nobody knows whether the COMMIT happened. None for
     any other error.

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
@@ -153,7 +154,7 @@ def create_postgresql_engine(
     except ArgumentError as error:
         raise StorageError(f"not a PostgreSQL URL that can be used: {error}") from None
     engine.sync_engine.dialect.do_terminate = _hang_up  # type: ignore[method-assign]
-    prepare = _meet_arrays if pooler == "transaction" else _compile_nothing
+    prepare = _meet_arrays if pooler == "transaction" else partial(_set_up, lock_wait=lock_wait(timeout))
     # After SQLAlchemy's own listener, which sets the codecs of JSON: a new codec makes asyncpg forget the types it met.
     event.listen(engine.sync_engine, "connect", lambda connection, _record: connection.run_async(prepare))
     return engine
@@ -185,12 +186,30 @@ def _hang_up(dbapi_connection: Any) -> None:
     hang_up(dbapi_connection.driver_connection)
 
 
-async def _compile_nothing(connection: Any) -> None:
-    """Switch PostgreSQL's just-in-time compiler off for the session. It compiles what it expects to be expensive, and
+LOCK_WAIT = 0.5
+"""The longest wait for a lock in seconds. Then PostgreSQL undoes the statement, and the call goes on waiting in this
+process, until its time limit. If it waited on the server, it would hold a connection meanwhile.
+"""
+
+
+def lock_wait(timeout: float) -> float:
+    """The longest wait for a lock in a session, if a call may take `timeout` seconds."""
+    return min(LOCK_WAIT, timeout / 4)
+
+
+async def _set_up(connection: Any, lock_wait: float) -> None:
+    """Bound each wait for a lock, unless a shorter time is set for the role or the database.
+
+    And switch PostgreSQL's just-in-time compiler off for the session. It compiles what it expects to be expensive, and
     it expects that of a window of a very long thread: it would compile for fifty milliseconds what then runs for two.
-    As a startup parameter this would cost no round trip, but a pooler refuses startup parameters that it does not know.
+    As startup parameters these would cost no round trip, but a pooler refuses startup parameters that it does not know.
     """
-    await connection.execute("SET jit = off", timeout=TIMEOUT)
+    milliseconds = max(1, int(lock_wait * 1000))
+    await connection.execute(
+        f"SET jit = off; SELECT set_config('lock_timeout', '{milliseconds}', false)"
+        f" WHERE current_setting('lock_timeout')::interval NOT BETWEEN '1 ms' AND '{milliseconds} ms'",
+        timeout=TIMEOUT,
+    )
 
 
 _ARRAYS = "SELECT $1::text[], $2::int[], $3::bigint[], $4::boolean[], $5::timestamptz[]"
