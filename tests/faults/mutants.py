@@ -784,6 +784,37 @@ def cut_no_connection() -> None:
     AsyncpgConnections._in_use = False  # type: ignore[assignment, method-assign]
 
 
+def give_places_to_anybody() -> None:
+    from chatledger.storage.drivers.gate import Gate
+
+    leave = Gate.leave
+
+    def to_the_last(self: Gate, place: Any = None) -> None:
+        self.line.reverse()
+        leave(self, place)
+        self.line.reverse()
+
+    Gate.leave = to_the_last  # type: ignore[method-assign]
+
+
+def wait_like_all() -> None:
+    from chatledger.storage.drivers.gate import Gate
+
+    Gate._count_holders = lambda self: len(self.line)  # type: ignore[method-assign]
+
+
+def close_without_a_request() -> None:
+    from chatledger.storage.drivers import hang_up
+
+    _put(hang_up, _request=lambda *_: None)
+
+
+def forget_what_is_stalled() -> None:
+    from chatledger.storage.databases.stalled import Stalled
+
+    Stalled.__contains__ = lambda *_: False  # type: ignore[method-assign]
+
+
 def roll_back_nothing() -> None:
     from chatledger.storage.databases.sqlite_writer import WriterTransaction
 
@@ -2365,6 +2396,34 @@ MUTANTS = (
         "a hint that came before the follower waited",
         "TimeoutError",
         forget_hints_before_the_wait,
+    ),
+    Mutant(
+        "pool-order",
+        "../storage/databases/test_fair_pool.py -k 'overtakes and 5-0'",
+        "giving a place to the first in line",
+        "AssertionError|assert",
+        give_places_to_anybody,
+    ),
+    Mutant(
+        "pool-second",
+        "../storage/databases/test_fair_pool.py -k 'goes_first'",
+        "a transaction that needs a second connection before others",
+        "AssertionError|TimeoutError",
+        wait_like_all,
+    ),
+    Mutant(
+        "pool-cancel",
+        "test_stalled.py -k 'leaves_no_server_process'",
+        "the request to cancel the statement of a closed connection",
+        "wait, not 0",
+        close_without_a_request,
+    ),
+    Mutant(
+        "pool-stalled",
+        "test_stalled.py -k 'no_more_connections and rows'",
+        "the turns of appends to stalled threads",
+        "assert",
+        forget_what_is_stalled,
     ),
     Mutant(
         "hint-lost",

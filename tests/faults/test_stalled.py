@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from chatledger import ChatLedgerError, Ledger, StorageError, migrate
+from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.urls import LOCK_WAIT
 from tests.conftest import Database
 from tests.conversations import user
@@ -80,8 +81,15 @@ async def test_a_stalled_table_takes_no_more_connections_than_the_pool_has(
     assert max(waiting) <= POOL_SIZE // 4
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not end the wait for a lock by itself."""
+    monkeypatch.setattr(urls, "LOCK_WAIT", 60)
+
+
+@pytest.mark.usefixtures("patient")
 async def test_a_cancelled_append_leaves_no_server_process_that_waits(pg_database: Database) -> None:
-    async with pg_database.open() as ledger:
+    async with pg_database.open(timeout=240) as ledger:
         await ledger.messages.append(thread(0), [user("x")], create=True)
         async with held(pg_database, ROWS):
             append = asyncio.create_task(ledger.messages.append(thread(0), [user("y")]))
@@ -91,8 +99,9 @@ async def test_a_cancelled_append_leaves_no_server_process_that_waits(pg_databas
             await until_waiting(pg_database, 0)
 
 
+@pytest.mark.usefixtures("patient")
 async def test_an_append_without_an_answer_leaves_no_server_process_that_waits(pg_database: Database) -> None:
-    async with pg_database.open() as ledger:
+    async with pg_database.open(timeout=240) as ledger:
         await ledger.messages.append(thread(0), [user("x")], create=True)
         set_limits(ledger, timeout=0.2, silence=0.1)
         async with held(pg_database, ROWS):
