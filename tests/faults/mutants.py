@@ -1008,6 +1008,34 @@ def take_an_unheard_group_for_unsent() -> None:
     PostgresqlAppend.until_known = hopeful  # type: ignore[method-assign]
 
 
+def say_refused_while_it_may_run() -> None:
+    from chatledger.storage.append.unheard import Unheard
+
+    Unheard.may_write = lambda *_: False  # type: ignore[method-assign]
+
+
+def write_whatever_is_stored() -> None:
+    """The shared statement does not look up ids, so that its keys refuse all of it."""
+    from chatledger.storage.append import together
+
+    none = "SELECT 0::bigint WHERE :messages_message_id::text[] IS NULL"
+    _put(together, _STORED_IDS=none)
+
+
+def wait_for_the_append_before() -> None:
+    from chatledger.storage.databases.append_queue import AppendQueue
+
+    AppendQueue._end_waits = lambda self: None  # type: ignore[method-assign]
+
+
+def say_goodbye_to_a_discarded_connection() -> None:
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    from chatledger.storage.drivers import urls
+
+    _put(urls, _hang_up=create_async_engine("postgresql+asyncpg://").sync_engine.dialect.do_terminate)
+
+
 def merge_without_the_lock() -> None:
     from chatledger.storage.repositories import kv
 
@@ -1675,6 +1703,34 @@ MUTANTS = (
         "looking under the lock for an append whose shared statement was not heard",
         "assert",
         take_an_unheard_group_for_unsent,
+    ),
+    Mutant(
+        "shared-may-run",
+        "test_may_still_run.py -k unknown_while",
+        "the outcome that is unknown while a statement may still run",
+        "breaks R6",
+        say_refused_while_it_may_run,
+    ),
+    Mutant(
+        "shared-ids",
+        "../storage/databases/test_repeats_in_groups.py -k 'read_together and plain'",
+        "leaving stored ids out of a statement that appends share",
+        "assert",
+        write_whatever_is_stored,
+    ),
+    Mutant(
+        "shared-wait",
+        "test_held_lock.py -k sends_nothing",
+        "the limit of an append that waits for another",
+        "assert",
+        wait_for_the_append_before,
+    ),
+    Mutant(
+        "cancelled-twice",
+        "test_held_lock.py -k cancelled_twice",
+        "hanging up without an await",
+        "ancellation",
+        say_goodbye_to_a_discarded_connection,
     ),
     Mutant(
         "kv-merge",
