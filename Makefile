@@ -113,7 +113,8 @@ test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-
 
 # Parts of the names of tests that change a thread between the preflight and the write, which the lock of such a ledger
 # does not allow, or that count what the one statement of an append reads, or that are about appends which share one.
-ONE_STATEMENT := between_preflight_and_write reads_its_tip_and_the_rows test_shared_statements
+ONE_STATEMENT := between_preflight_and_write reads_its_tip_and_the_rows test_shared_statements test_repeats_in_groups \
+  a_group_with_repeats
 
 test-distributed: $(READY)  ## Run the storage suite on plain and on partitioned PostgreSQL, one table a statement
 	CHATLEDGER_TEST_DISTRIBUTED=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/faults/test_machine.py \
