@@ -124,6 +124,48 @@ async def test_conversations_are_listed_page_by_page(
     assert (await client.get("/v1/conversations", params={"after": "nope"})).status_code == 404
 
 
+async def test_the_id_of_a_conversation_tells_nothing_of_its_body(app: FastAPI, ledger: Ledger) -> None:
+    """With the same key, and other words: the ids of the conversation and of its items are the same."""
+    openai, key = openai_of(app, "ada"), {"Idempotency-Key": "k"}
+    made = []
+    for words in ("my PIN is 4711", "something else"):
+        items: Any = [{**HELLO, "content": words}]
+        one = await openai.conversations.create(items=items, metadata={"topic": words}, extra_headers=key)
+        made.append((one.id, [item.id for item in (await openai.conversations.items.list(one.id)).data]))
+        await ledger.threads.delete(one.id)
+    assert made[0] == made[1]
+
+
+async def test_another_body_with_the_key_of_a_conversation_is_a_conflict(openai: AsyncOpenAI, ledger: Ledger) -> None:
+    key = {"Idempotency-Key": "k"}
+    body: Any = {"items": [HELLO, {**HELLO, "content": "again"}], "metadata": {"topic": "weather"}}
+    made = await openai.conversations.create(**body, extra_headers=key)
+    others: list[Any] = [
+        {**body, "items": [HELLO, {**HELLO, "content": "other"}]},
+        {**body, "items": [FIRST, body["items"][1]]},
+        {**body, "items": [*body["items"], HELLO]},
+        {**body, "metadata": {"topic": "other"}},
+        {"items": body["items"]},
+    ]
+    for other in others:
+        with pytest.raises(ConflictError):
+            await openai.conversations.create(**other, extra_headers=key)
+    assert len((await openai.conversations.items.list(made.id)).data) == 2
+    assert await openai.conversations.create(**body, extra_headers=key) == made
+
+
+async def test_a_conversation_is_made_once_by_its_key_whatever_became_of_its_items(openai: AsyncOpenAI) -> None:
+    key, more = {"Idempotency-Key": "k"}, {"Idempotency-Key": "k2"}
+    items: Any = [HELLO, {**HELLO, "content": "again"}]
+    made = await openai.conversations.create(items=items, extra_headers=key)
+    await openai.conversations.items.create(made.id, items=[HELLO], extra_headers=more)
+    for left in (2, 1):
+        listed = (await openai.conversations.items.list(made.id, order="asc")).data
+        await openai.conversations.items.delete(str(listed[0].id), conversation_id=made.id)
+        assert await openai.conversations.create(items=items, extra_headers=key) == made
+        assert len((await openai.conversations.items.list(made.id)).data) == left
+
+
 async def test_a_user_has_only_their_own_conversations(app: FastAPI) -> None:
     ada, bob = openai_of(app, "ada"), openai_of(app, "bob")
     key = {"Idempotency-Key": "k"}

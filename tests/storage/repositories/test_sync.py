@@ -80,8 +80,11 @@ async def test_a_branch_that_is_named_is_compared_and_stays_as_it_is(synced: Led
     await sync(synced, [*SENT[:3], assistant("third")], branch=0)
     assert await told(synced) == [(0, None, 4, False), (1, 2, 4, False), (2, 3, 4, True)]
     assert texts(await synced.messages.history("t", branch=0)) == ["?", "!", "??", "!!"]
-    again = await sync(synced, EDITED, branch=0)  # by no key: it parted from the active branch, which had no name
-    assert (again.replayed, len(await told(synced))) == (False, 4)
+    again = await sync(synced, EDITED, branch=0)
+    assert (again.replayed, again.messages[0].branch, len(await told(synced))) == (True, 1, 3)
+    grown = await synced.messages.append("t", [user("on")], branch=1)
+    assert (await sync(synced, EDITED, branch=0)).version == grown.version - 1
+    assert (await sync(synced, [*EDITED, user("off")], branch=0)).messages[0].branch == 3
 
 
 async def test_without_on_difference_a_difference_is_a_conflict(synced: Ledger) -> None:
@@ -108,6 +111,38 @@ async def test_syncs_at_once_make_one_branch(database: Database, synced: Ledger)
         assert sum(not one.replayed for one in done) == 1
         await asyncio.gather(*(sync(ledger, SENT[:1]) for ledger in (synced, other, synced)))
     assert await told(synced) == [(0, None, 4, False), (1, 2, 4, False), (2, 1, 1, True)]
+
+
+async def test_syncs_with_a_named_branch_at_once_make_one_branch(database: Database, synced: Ledger) -> None:
+    await sync(synced, EDITED)
+    other = [*SENT[:3], assistant("third")]
+    async with database.open() as another:
+        done = await asyncio.gather(*(sync(ledger, other, branch=0) for ledger in (synced, another, synced, another)))
+    assert sum(not one.replayed for one in done) == 1
+    assert await told(synced) == [(0, None, 4, False), (1, 2, 4, False), (2, 3, 4, True)]
+
+
+async def test_a_list_is_a_repeat_after_its_messages_were_revised_or_redacted(synced: Ledger) -> None:
+    stored = await sync(synced, EDITED, branch=0)
+    await synced.messages.revise("t", stored.messages[0].message_id or "", user("revised"))
+    await synced.messages.redact("t", 4, branch=1)
+    assert (await sync(synced, EDITED, branch=0)).replayed
+    assert len(await told(synced)) == 2
+
+
+async def test_the_ids_that_a_sync_mints_tell_nothing_of_the_messages(ledger: Ledger) -> None:
+    minted = []
+    for name in ("a", "b"):
+        await ledger.threads.create(name)
+        await ledger.messages.append(name, [user("?")])
+        stored = await ledger.messages.sync(name, [user("my PIN is 4711")], branch=0, on_difference="branch")
+        minted += [message.message_id for message in stored.messages]
+        await ledger.threads.delete(name)
+    await ledger.threads.create("a")
+    await ledger.messages.append("a", [user("?")])
+    again = await ledger.messages.sync("a", [user("my PIN is 4711")], branch=0, on_difference="branch")
+    minted += [message.message_id for message in again.messages]
+    assert len(set(minted)) == 3
 
 
 async def test_ids_that_are_stored_elsewhere_are_found_or_refused(ledger: Ledger) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
+from typing import Any
 
-from chatledger.errors import AlreadyExists, ThreadNotFound
+from chatledger.errors import AlreadyExists, IdConflict, ThreadNotFound
 from chatledger.ids import derived_id, new_id
 from chatledger.ledger import Ledger
-from chatledger.models import Thread
+from chatledger.models import ChatMessage, Thread, is_redacted
 from chatledger.server.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
-from chatledger.server.conversations.items import to_messages
+from chatledger.server.conversations.items import items_of, to_messages
 
 KIND = "conversation"
 """The kind of the threads that are conversations here."""
+_REMEDY = "use another idempotency key for another conversation"
 
 
 async def find_conversation(ledger: Ledger, conversation_id: str) -> Thread:
@@ -27,8 +29,10 @@ async def find_conversation(ledger: Ledger, conversation_id: str) -> Thread:
 async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversation, key: str | None) -> Thread:
     """Create a conversation with its first items, both or none. A repeat with the same idempotency key and the same
     body returns the conversation that it made. The rules are lenient, because a client may store a call alone.
+
+    Raises IdConflict and AlreadyExists if the conversation of the key began with another body.
     """
-    conversation_id = _new_id(caller, body, key)
+    conversation_id = _new_id(caller, key)
     messages = to_messages(body.items or [], *([] if key is None else [conversation_id]))
     try:
         async with ledger.begin() as transaction:
@@ -39,13 +43,46 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
                 await transaction.messages.append(conversation_id, messages)
         return thread
     except AlreadyExists:
-        return await find_conversation(ledger, conversation_id)
+        return await _find_same(ledger, conversation_id, body, messages)
 
 
-def _new_id(caller: Caller, body: NewConversation, key: str | None) -> str:
-    if key is None:
-        made = new_id()
-    else:
-        sent = json.dumps(body.model_dump(), sort_keys=True)
-        made = derived_id("conversation", caller.user_id or "", key, sent)
+def _new_id(caller: Caller, key: str | None) -> str:
+    """The id of a conversation. It never contains anything of the body, which a reader of the id could guess."""
+    made = new_id() if key is None else derived_id("conversation by key", caller.user_id or "", key)
     return f"conv_{made.replace('-', '')}"
+
+
+async def _find_same(
+    ledger: Ledger, conversation_id: str, body: NewConversation, messages: Sequence[ChatMessage]
+) -> Thread:
+    """The conversation of the key, if the body is the one that made it, as far as the stored items still tell."""
+    thread = await find_conversation(ledger, conversation_id)
+    if (thread.metadata or {}) != (body.metadata or {}):
+        raise AlreadyExists(conversation_id, f"conversation {conversation_id!r} has other metadata; {_REMEDY}")
+    if messages:
+        await _refuse_others(ledger, conversation_id, messages)
+    return thread
+
+
+async def _refuse_others(ledger: Ledger, conversation_id: str, messages: Sequence[ChatMessage]) -> None:
+    """The first items stand at the first positions. One that was removed or redacted since counts as the same."""
+    stored = await ledger.messages.history(conversation_id, branch=0, limit=len(messages))
+    there = {message.seq: message for message in stored.messages}
+    for seq, given in enumerate(messages, start=1):
+        found = there.get(seq)
+        same = seq <= stored.version if found is None else await _was_same(ledger, found, given)
+        if not same:
+            raise IdConflict(given.message_id or "", seq, f"is not what the key's first request stored; {_REMEDY}")
+
+
+async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage) -> bool:
+    if stored.message_id != given.message_id or is_redacted(stored):
+        return stored.message_id == given.message_id
+    if _sources(stored) == _sources(given):
+        return True
+    revisions = await ledger.messages.revisions(stored.thread_id or "", stored.message_id or "")
+    return any(one.message is not None and _sources(one.message) == _sources(given) for one in revisions)
+
+
+def _sources(message: ChatMessage) -> list[dict[str, Any]]:
+    return [item.source for item in items_of(message)]

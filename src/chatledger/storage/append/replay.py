@@ -87,7 +87,7 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
                 if request.draft is not None and message.state == "partial" and replay.stamp is None:
                     raise IdConflict(message.message_id or "", message.seq, f"is partial on branch {replay.branch}")
                 own = given[encoded.message_id]
-                if encoded != own and not _is_finished_draft(request, message) and not _had(sql, request, message, own):
+                if encoded != own and not _is_finished_draft(request, message) and not had(sql, request, message, own):
                     # With a key, the caller may never have seen the id, which is made of the key.
                     remedy = "use another idempotency_key for a new request" if request.has_key else "use another id"
                     detail = f"is already stored, with other content; {remedy}"
@@ -210,7 +210,7 @@ def _find_stored(sql: Sql, request: AppendRequest, seen: Seen, given: EncodedMes
         return None
     branch, seq = place
     for message in load_range(sql, request.tenant, request.thread, branch, seq, seq):
-        if encode_message(message) == given or _had(sql, request, message, given):
+        if encode_message(message) == given or had(sql, request, message, given):
             return message
     return None
 
@@ -227,7 +227,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def _had(sql: Sql, request: AppendRequest, stored: ChatMessage, given: EncodedMessage) -> bool:
+def had(sql: Sql, request: AppendRequest, stored: ChatMessage, given: EncodedMessage) -> bool:
     """Whether the stored message had this form before it was revised or redacted. A redaction leaves only the digest of
     a form.
     """

@@ -85,6 +85,10 @@ class Scope:
                 raise
         if self.moved is not None:
             self.moved((request.tenant, request.thread))
+        self.count(request, appended)
+        return appended
+
+    def count(self, request: AppendRequest, appended: Appended) -> None:
         if appended.replayed:
             self.counters.add("replays")
         else:
@@ -94,7 +98,6 @@ class Scope:
             counters.values["bytes"] += request.bytes
             if counters.listener is not None:
                 counters.listener("bytes", request.bytes)
-        return appended
 
     def _note_failure(self, error: ChatLedgerError, thread_id: str | None = None) -> None:
         if isinstance(error, Conflict):

@@ -42,7 +42,7 @@ from chatledger.storage.repositories.removal import pop, retract
 from chatledger.storage.repositories.revise import list_revisions, revise_message
 from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import Query
-from chatledger.storage.repositories.sync import compare, key_of, shorten
+from chatledger.storage.repositories.sync import compare, part, shorten
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
@@ -198,23 +198,30 @@ class MessageRepository:
             try:
                 if not rest:
                     return await self._shorten(history, branch, found.after, expected)
-                return await self.append(
-                    thread_id,
-                    rest,
-                    run_id=run_id,
-                    branch=branch,
-                    expected=expected or history.mark,
-                    rules=rules,
-                    on_open_calls=on_open_calls,
-                    after=found.after if parts else None,
-                    idempotency_key=key_of(history, found.after, rest, run_id)
-                    if parts and branch is not None
-                    else None,
-                )
+                options: dict[str, Any] = {
+                    "run_id": run_id,
+                    "branch": branch,
+                    "rules": rules,
+                    "on_open_calls": on_open_calls,
+                }
+                options |= {"expected": expected or history.mark, "after": found.after if parts else None}
+                if parts and branch is not None:
+                    return await self._part(thread_id, rest, branch, options)
+                return await self.append(thread_id, rest, **options)
             except VersionConflict:  # somebody appended meanwhile, perhaps the same messages
                 if last_attempt or expected is not None:
                     raise
         raise AssertionError("unreachable")
+
+    async def _part(
+        self, thread_id: str, rest: Sequence[ChatMessage], branch: int, options: dict[str, Any]
+    ) -> Appended:
+        scope = self._scope
+        request = make_request(scope.tenant, thread_id, rest, limits=scope.limits, default_rules=scope.rules, **options)
+        window = Window(request.tenant, request.thread, thread_id, branch)
+        appended = await scope.write(lambda sql: part(sql, window, request), moves=request.thread)
+        scope.count(request, appended)
+        return appended
 
     async def _shorten(self, history: History, branch: int | None, at: int, expected: str | None) -> Appended:
         window = Window.of(self._scope.tenant, history.thread_id, branch)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import cast
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
-from chatledger.ids import derived_id
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
+from chatledger.storage.append.attempt import attempt_locked
+from chatledger.storage.append.preflight import preflight
+from chatledger.storage.append.replay import had
+from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Path, cut, find_path, read_lineage
+from chatledger.storage.history.path import Path, cut, find_path, load_range, read_lineage
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.branches import make_fork, own_rows
 from chatledger.storage.rows.messages import encode_message
@@ -60,16 +65,40 @@ def _answers(messages: Sequence[ChatMessage], index: int) -> bool:
 
 def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
     """Whether the content is equal, and the id and the run if the sender gives them."""
+    return encode_message(stored) == encode_message(_filled(given, stored))
+
+
+def _filled(given: ChatMessage, stored: ChatMessage) -> ChatMessage:
+    """The message with the id and the run of the stored one, where the sender gives none."""
     filled = {name: getattr(stored, name) for name in ("message_id", "run_id") if getattr(given, name) is None}
-    return encode_message(stored) == encode_message(given.model_copy(update=filled))
+    return given.model_copy(update=filled)
 
 
-def key_of(history: History, after: int, rest: Sequence[ChatMessage], run_id: str | None) -> str:
-    """A key for the messages that part from a branch which the caller names. That branch stays as it is, so the same
-    list differs from it again: the key makes that a repeat.
+def part(sql: Sql, window: Window, request: AppendRequest) -> Appended:
+    """Store the messages that part from a branch which the caller names, on a branch of their own. The named branch
+    stays as it is, so the same list differs from it again: a branch that has these messages already is a repeat.
     """
-    contents = [repr(encode_message(message)) for message in rest]
-    return derived_id("sync", str(history.branch), str(after), repr(run_id), *contents)
+    preflight(sql, request, lock=True)  # so that of two equal calls the later one sees the branch of the earlier one
+    return _find_equal(sql, window, request) or attempt_locked(sql, request)
+
+
+def _find_equal(sql: Sql, window: Window, request: AppendRequest) -> Appended | None:
+    """The result of the first call again, if a branch leaves the path at the same place with the same messages."""
+    at, count = cast(int, request.after), len(request.messages)
+    for path in _leaving(sql, window, at, branches.c.last_seq >= at + count):
+        stored = load_range(sql, window.tenant, window.thread, path.branch, at + 1, path.last_seq)
+        same = [message for message in stored if message.state != "synthetic"][:count]
+        if len(same) == count and all(map(partial(_was_same, sql, request), same, request.messages)):
+            first, last = same[0].seq or 0, same[-1].seq or 0
+            mark = write_mark(window.thread, path.branch, last, path.stamp)
+            return Appended(first, last, last, same, replayed=True, mark=mark)
+    return None
+
+
+def _was_same(sql: Sql, request: AppendRequest, stored: ChatMessage, given: ChatMessage) -> bool:
+    """Whether the content is equal, or was before the message was revised or redacted."""
+    own = encode_message(_filled(given, stored))
+    return encode_message(stored) == own or had(sql, request, stored, own)
 
 
 def shorten(sql: Sql, window: Window, at: int, mark: Mark, rules: RulesLevel) -> Appended:
@@ -83,15 +112,19 @@ def shorten(sql: Sql, window: Window, at: int, mark: Mark, rules: RulesLevel) ->
 
 def _find_short(sql: Sql, window: Window, at: int) -> Path | None:
     """A branch that shares the path up to `at`, and has no message of its own."""
+    return next(_leaving(sql, window, at, branches.c.last_seq == at), None)
+
+
+def _leaving(sql: Sql, window: Window, at: int, *which: ColumnElement[bool]) -> Iterator[Path]:
+    """The other branches that share the path up to `at` and no further, in order. `which` are conditions on them."""
     path = find_path(sql, window)
     shared = cut(path.segments, 1, at)
     columns = (branches.c.branch, branches.c.last_seq, branches.c.lineage, branches.c.stamp)
-    ending = select(*columns).where(own_rows(branches, window), branches.c.last_seq == at).order_by(branches.c.branch)
-    for row in sql.execute(ending):
+    leaving = select(*columns).where(own_rows(branches, window), *which).order_by(branches.c.branch)
+    for row in sql.execute(leaving).all():
         lineage = read_lineage(row.lineage, window.thread_id, row.branch)
         if row.branch != path.branch and lineage[:-1] == shared:
-            return Path(row.branch, row.last_seq, lineage, row.stamp)
-    return None
+            yield Path(row.branch, row.last_seq, lineage, row.stamp)
 
 
 def _mark(window: Window, path: Path) -> str:
