@@ -21,7 +21,7 @@ NAMES = {
 CLASSES = {name: one for name, one in NAMES.items() if one.is_class}
 MADE_BY_THE_LIBRARY = {"Draft", "Ledger", "MessageFile", "Opening", "Repositories"}
 """Classes whose `__init__` is no public call, like that of a repository."""
-FOR_THE_LIBRARY = {"KeyRing.ciphers", "NewThread.rows", "NewThread.tenant", "OpenTelemetry.observe", "Transaction.over"}
+FOR_THE_LIBRARY = {"KeyRing.of", "NewThread.rows", "NewThread.tenant", "OpenTelemetry.observe", "Transaction.over"}
 """Members that only the library itself uses."""
 VALIDATORS = {"Text", "UtcDatetime", "Tokens", "Cost", "Count", "Flag", "Name", "Number", "Whole"}
 """Types of model fields that are a str, a datetime, a number or a bool to their reader."""

@@ -9,6 +9,7 @@ import pytest
 from chatledger import EncryptionError, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
 from chatledger.storage.repositories import reencrypt as module
 from chatledger.storage.rows.encryption import ENCRYPTED
+from chatledger.storage.rows.keys import TenantKeys, header_of
 from chatledger.storage.schema.text import CIPHERTEXT_HEADER
 from tests.conftest import Database
 from tests.conversations import assistant, texts, turn, user
@@ -22,6 +23,14 @@ LATER = KeyRing({"k2": SECOND})
 
 async def key_ids(database: Database) -> set[str | None]:
     """The key ids of all cells that should be encrypted; None for plain text."""
+    return await in_headers(database, 2)
+
+
+async def versions(database: Database) -> set[str | None]:
+    return await in_headers(database, 1)
+
+
+async def in_headers(database: Database, group: int) -> set[str | None]:
     found: set[str | None] = set()
     async with raw_connection(database) as run:
         for table, columns in ENCRYPTED.items():
@@ -29,7 +38,7 @@ async def key_ids(database: Database) -> set[str | None]:
                 headers = [
                     CIPHERTEXT_HEADER.match(row[0]) for row in await run(f"SELECT {column} FROM {table}") if row[0]
                 ]
-                found |= {header and header[2] for header in headers}
+                found |= {header and header[group] for header in headers}
     return found
 
 
@@ -64,6 +73,24 @@ async def test_a_key_is_replaced_and_can_go(database: Database) -> None:
         assert await read_everything(ledger) == before
         gone = await ledger.messages.append("t", [assistant("gone", message_id="t gone")])  # redacted since
         assert gone.replayed
+
+
+async def test_cells_of_the_first_version_are_read_and_rewritten(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(KeyRing, "of", lambda ring, _: TenantKeys(header_of(ring.current, 1), ring._first))
+        async with database.open(keys=RING) as ledger:
+            await say_everything(ledger, Said())
+            before = await read_everything(ledger)
+    assert await versions(database) == {"1"}
+    async with database.open(keys=RING) as ledger:
+        assert await read_everything(ledger) == before
+        await ledger.messages.append("t", [assistant("gone", message_id="t gone")])  # compares a digest of version 1
+        assert set(await ledger.reencrypt()) == set(ENCRYPTED)
+        assert await ledger.reencrypt() == {}
+        assert await read_everything(ledger) == before
+    assert await versions(database) == {"2"}
 
 
 async def test_only_the_tenants_own_rows_are_encrypted(database: Database) -> None:

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatledger import EncryptionError, InvalidArgument, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger.storage.rows import keys as module
+from chatledger.storage.rows.derive import derive_key
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption
 from chatledger.storage.schema.text import encode_text
 
@@ -41,15 +43,52 @@ def test_an_encrypted_row_is_decrypted() -> None:
     assert tuple(decrypted(encryption_of(), encrypted(encryption_of()))) == ROW
 
 
-def test_every_later_release_decrypts_a_cell_of_this_one() -> None:
+def test_a_cell_of_the_first_version_is_read_and_written_anew() -> None:
     stored = (7, "\ue0011:k1:AAECAwQFBgcICQoLE229YqrayflFFG/7Yd1jxIRL9XS3sw==")
-    assert list(encryption_of().decrypt("messages", ("seq", "text"), [stored], *PLACE)) == [[7, "Tokyo?"]]
+    read = encryption_of().decrypt("messages", ("seq", "text"), [stored], *PLACE)
+    assert list(read) == [[7, "Tokyo?"]]
+    ((_, cell),) = encryption_of().encrypt("messages", ("seq", "text"), [tuple(row) for row in read], *PLACE)
+    assert cell.startswith("\ue0012:k1:")
+
+
+def test_each_tenant_has_a_key_of_its_own() -> None:
+    """The place alone does not tell their cells apart: the same data, place and nonce are encrypted differently."""
+    ring = KeyRing({"k1": FIRST})
+    one, other = (ring.of(tenant).ciphers[ring.of(tenant).header] for tenant in ("acme", "other"))
+    data = one.encrypt("Tokyo?", "a place")
+    assert one.decrypt(data, "a place") == "Tokyo?"
+    with pytest.raises(ValueError, match="not authentic"):
+        other.decrypt(data, "a place")
+
+
+def test_a_ring_remembers_the_derived_keys_of_a_bounded_number_of_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
+    derived: list[str] = []
+
+    def counted(secret: bytes, label: str, *names: str) -> bytes:
+        derived.extend(names)
+        return derive_key(secret, label, *names)
+
+    monkeypatch.setattr(module, "derive_key", counted)
+    monkeypatch.setattr(module, "_TENANTS", 3)
+    ring = KeyRing({"k1": FIRST})
+    for tenant in ("a", "b", "c", "a", "b", "c"):
+        ring.of(tenant)
+    assert derived == ["a", "b", "c"]
+    for tenant in ("d", "a"):
+        ring.of(tenant)
+    assert derived == ["a", "b", "c", "d", "a"]
+
+
+def test_a_cell_of_one_version_is_not_passed_off_as_the_other() -> None:
+    made = encrypted(encryption_of())
+    with pytest.raises(NotAuthentic):
+        decrypted(encryption_of(), (7, "user", made[2].replace("\ue0012:", "\ue0011:"), None))
 
 
 def test_only_words_are_encrypted_and_nothing_of_them_is_left() -> None:
     made = encrypted(encryption_of())
     assert made[:2] == (7, "user")
-    assert all(cell.startswith("\ue0011:k1:") for cell in made[2:])
+    assert all(cell.startswith("\ue0012:k1:") for cell in made[2:])
     assert "Tokyo" not in str(made)
 
 
@@ -119,7 +158,7 @@ def test_a_header_that_names_another_key_is_refused() -> None:
 def test_every_flipped_bit_and_every_cut_is_found() -> None:
     encryption = encryption_of()
     cell = encrypted(encryption)[2]
-    start = len("\ue0011:k1:")
+    start = len("\ue0012:k1:")
     damaged = [
         cell[:at] + chr(ord(cell[at]) ^ bit) + cell[at + 1 :] for at in range(start, len(cell)) for bit in (1, 4)
     ]
@@ -130,8 +169,8 @@ def test_every_flipped_bit_and_every_cut_is_found() -> None:
 
 
 def test_a_header_of_another_version_is_named() -> None:
-    with pytest.raises(EncryptionError, match=r"messages\.text of .*: encrypted in version 2, which"):
-        decrypted(encryption_of(), (7, "user", "\ue0012:k1:AAAA", None))
+    with pytest.raises(EncryptionError, match=r"messages\.text of .*: encrypted in version 3, which"):
+        decrypted(encryption_of(), (7, "user", "\ue0013:k1:AAAA", None))
 
 
 def test_plain_text_is_refused_without_plaintext() -> None:
@@ -150,7 +189,7 @@ def test_a_missing_key_is_named() -> None:
 def test_an_older_key_decrypts_and_the_current_one_encrypts() -> None:
     both = {"k2": SECOND, "k1": FIRST}
     assert tuple(decrypted(encryption_of(keys=both), encrypted(encryption_of()))) == ROW
-    assert encrypted(encryption_of(keys=both))[2].startswith("\ue0011:k2:")
+    assert encrypted(encryption_of(keys=both))[2].startswith("\ue0012:k2:")
 
 
 def test_a_tenant_without_keys_neither_encrypts_nor_decrypts() -> None:

@@ -181,7 +181,7 @@ def _forgeries(cell: str, neighbour: str, of_another_tenant: str, of_another_col
     """Cells that somebody without a key, who can write to the database, could put there."""
     body = cell.index(":k1:") + 30
     altered = cell[:body] + ("A" if cell[body] != "A" else "B") + cell[body + 1 :]
-    return [neighbour, of_another_tenant, of_another_column, altered, cell[:-4], "\ue0011:k1:"]
+    return [neighbour, of_another_tenant, of_another_column, altered, cell[:-4], "\ue0011:k1:", "\ue0012:k1:"]
 
 
 async def test_a_cell_that_was_moved_altered_or_planted_is_refused_wherever_it_is(database: Database) -> None:
@@ -201,7 +201,7 @@ async def test_a_cell_that_was_moved_altered_or_planted_is_refused_wherever_it_i
             await _put(run, table, column, key, '"planted"')
             with pytest.raises(NotEncrypted, match=rf"^{table}\.{column} of "):
                 await read(ledger)
-            await _put(run, table, column, key, cell.replace("\ue0011:", "\ue0019:"))
+            await _put(run, table, column, key, cell.replace("\ue0012:", "\ue0019:"))
             with pytest.raises(EncryptionError, match=rf"^{table}\.{column} of .*version 9"):
                 await read(ledger)
             await _put(run, table, column, key, cell)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 
 from chatledger.models.json import dumps
-from chatledger.storage.rows.encryption import netstring
+from chatledger.storage.rows.derive import netstring
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
 
 _VERSION = "scrypt-14-8-1"

@@ -33,7 +33,8 @@ from chatledger.errors import (
     TenantEncrypted,
 )
 from chatledger.storage.drivers.sql import Row, Sql, insert_if_absent
-from chatledger.storage.rows.keys import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
+from chatledger.storage.rows.derive import netstring
+from chatledger.storage.rows.keys import FIRST_VERSION, NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys, TenantKeys
 from chatledger.storage.schema.columns import Ciphertext, CodedText, JsonText, Undecoded, holds, holds_no_text
 from chatledger.storage.schema.tables import metadata, tenants
 from chatledger.storage.schema.text import (
@@ -184,7 +185,7 @@ class Encryption:
             decrypted.append(row if made is None else made)
         return decrypted
 
-    def ring(self) -> KeyRing:
+    def ring(self) -> TenantKeys:
         """The keys to encrypt with. Raises KeyUnavailable."""
         ring = self._ask()
         if ring is None:
@@ -206,7 +207,7 @@ class Encryption:
         except ChatLedgerError:
             return False
 
-    def _ask(self) -> KeyRing | None:
+    def _ask(self) -> TenantKeys | None:
         try:
             ring = self._keys(self._tenant)
         except Exception as error:  # a key store's own error: the library raises only errors of its own
@@ -215,9 +216,9 @@ class Encryption:
             ) from error
         if ring is not None and not isinstance(ring, KeyRing):
             raise InvalidArgument("keys", f"must return a KeyRing or None, not {type(ring).__name__}")
-        return ring
+        return None if ring is None else ring.of(self._tenant)
 
-    def _decrypt(self, ring: KeyRing | None, stored: str, where: str) -> str:
+    def _decrypt(self, ring: TenantKeys | None, stored: str, where: str) -> str:
         """The text of a cell that the current key did not encrypt. Raises ValueError if the cell is not authentic."""
         header = CIPHERTEXT_HEADER.match(stored)
         if header is None:
@@ -229,7 +230,7 @@ class Encryption:
         return cipher.decrypt(_from_base64(stored[header.end() :]), _named(header[0]) + where)
 
     def _unavailable(self, version: str, key_id: str, where: str) -> EncryptionError:
-        if version != str(VERSION):
+        if version not in (str(FIRST_VERSION), str(VERSION)):
             return EncryptionError(f"encrypted in version {version}, which this release cannot read", describe(where))
         detail = f"encrypted with the key {key_id!r}, which is not among the keys of tenant {self._tenant!r}"
         return KeyUnavailable(key_id, detail, describe(where))
@@ -268,12 +269,6 @@ def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:
 
 
 # --- The place of a cell, as associated data --------------------------------------------------------------------------
-
-
-def netstring(value: object) -> str:
-    """The value with its length before it, so that no two places are written alike."""
-    text = str(value)
-    return f"{len(text)}:{text}"
 
 
 def describe(where: str) -> str:

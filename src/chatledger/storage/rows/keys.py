@@ -1,7 +1,8 @@
 """Keys: the keys that encrypt a tenant's words, and the file that they may come from.
 
 A key is 32 bytes with an id. The id stands beside each ciphertext, so a ring may hold older keys until `reencrypt` has
-replaced their ciphertexts. The ledger keeps no key. It asks for a tenant's ring each time that it encrypts or decrypts,
+replaced their ciphertexts. A cell is encrypted with a key that is derived from it for the tenant. The ledger keeps no
+key. It asks for a tenant's ring each time that it encrypts or decrypts,
 so words are lost once no function returns their key.
 """
 
@@ -14,17 +15,25 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias, cast
 
 from chatledger.arguments import STR_OR_NONE, Kind, require
 from chatledger.errors import EncryptionError, InvalidArgument, MissingExtra
+from chatledger.storage.rows.derive import derive_key
+from chatledger.storage.schema.text import encode_text
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
 TAG_BYTES = 16
-VERSION = 1
+FIRST_VERSION = 1
+"""The version of cells that a key encrypted itself, for all tenants. They are read, and `reencrypt` replaces them."""
+VERSION = 2
+"""The version of new cells. Each tenant has a key of its own, derived from the key of the ring."""
+_CELL = "cell 2"
+_TENANTS = 1_024
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEYS_BY_ID = Kind("a dict of keys by id", Mapping)
 
@@ -39,14 +48,10 @@ class KeyRing:
     MissingExtra without `chatledger[crypto]`.
     """
 
-    __slots__ = ("ciphers", "current", "header")
+    __slots__ = ("_derived", "_first", "_keys", "current")
 
     current: str
     """The id of the key that encrypts new cells."""
-    ciphers: Mapping[str, Cipher]
-    """The keys, by the text that stands before each of their ciphertexts."""
-    header: str
-    """The text that stands before each new ciphertext."""
 
     def __init__(self, keys: Mapping[str, bytes], *, current: str | None = None) -> None:
         require(_KEYS_BY_ID, keys=keys)
@@ -61,11 +66,23 @@ class KeyRing:
             if not isinstance(key, bytes) or len(key) != KEY_BYTES:
                 raise InvalidArgument(f"keys[{name!r}]", f"must be {KEY_BYTES} bytes")
         self.current = current
-        self.ciphers = {header_of(name): Cipher(key) for name, key in keys.items()}
-        self.header = header_of(current)
+        self._keys = dict(keys)
+        self._first = {header_of(name, FIRST_VERSION): Cipher(key) for name, key in keys.items()}
+        self._derived: dict[str, TenantKeys] = {}
 
     def __repr__(self) -> str:
-        return f"KeyRing(current={self.current!r}, {len(self.ciphers)} keys)"
+        return f"KeyRing(current={self.current!r}, {len(self._keys)} keys)"
+
+    def of(self, tenant: str) -> TenantKeys:
+        """The keys that are derived for the tenant. A ring remembers those of some tenants."""
+        if (found := self._derived.get(tenant)) is not None:
+            return found
+        own = {name: derive_key(key, _CELL, encode_text(tenant)) for name, key in self._keys.items()}
+        ciphers = self._first | {header_of(name): Cipher(key) for name, key in own.items()}
+        if len(self._derived) >= _TENANTS:
+            self._derived.clear()
+        self._derived[tenant] = made = TenantKeys(header_of(self.current), ciphers)
+        return made
 
 
 Keys: TypeAlias = Callable[[str], KeyRing | None]
@@ -76,9 +93,19 @@ decryption calls it, from any thread, so it must answer from memory.
 KEYS = Kind("a KeyRing, a function or None", KeyRing, cast(type, Callable), NoneType)
 
 
-def header_of(key_id: str) -> str:
-    """The text before each ciphertext that this release writes."""
-    return f"\ue001{VERSION}:{key_id}:"
+@dataclass(frozen=True, slots=True)
+class TenantKeys:
+    """The keys of a tenant, ready for use."""
+
+    header: str
+    """The text that stands before each new ciphertext."""
+    ciphers: Mapping[str, Cipher]
+    """The keys, by the text that stands before each of their ciphertexts."""
+
+
+def header_of(key_id: str, version: int = VERSION) -> str:
+    """The text before each ciphertext of the key."""
+    return f"\ue001{version}:{key_id}:"
 
 
 class Cipher:
@@ -96,8 +123,8 @@ class Cipher:
         self._forged = InvalidTag
 
     def encrypt(self, text: str, place: str) -> bytes:
-        """Return nonce, ciphertext and tag. Nonces are random, so one key is safe for 2^32 cells
-        (`docs/guides/encryption.md`).
+        """Return nonce, ciphertext and tag. Nonces are random, so the key of a tenant is safe for 2^32
+        cells (`docs/guides/encryption.md`).
         """
         nonce = os.urandom(NONCE_BYTES)
         encrypted: bytes = self._aes.encrypt(nonce, text.encode(), place.encode())
