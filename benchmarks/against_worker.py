@@ -119,6 +119,11 @@ def _append_in_transaction(ledger: Ledger, number: int) -> Call:
     return append_three
 
 
+def _search(words: str, ledger: Ledger, number: int) -> Call:
+    """Through the whole thread: no message has the words, so that each of them is read and compared."""
+    return partial(ledger.messages.search, f"{words} {number}", thread_id="read")
+
+
 def _start_run(ledger: Ledger, _number: int) -> Call:
     return partial(ledger.runs.start, "runs", agent="travel", model="large")
 
@@ -140,6 +145,7 @@ CASES = (
     Case(f"history, last 10 of {LONG:,}", 10, partial(_history, 10)),
     Case("threads.create", 5, _create_thread),
     Case("transaction of 3 appends", 5, _append_in_transaction),
+    Case(f"search through {LONG:,}", 2, partial(_search, "qqzzqq")),
     Case("runs.start", 5, _start_run),
     Case("feedback.record", 5, _record_feedback),
 )
