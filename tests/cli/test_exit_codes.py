@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, finish, without_passwords
+from chatledger.cli.exit_codes import EXIT_CODES, MOST, ExitCode, finish, without_passwords
 from tests.cli.commands import chatledger, start
 from tests.conftest import Database
 
@@ -172,6 +172,22 @@ def test_unknown_thread_fails(sqlite_database: object, tmp_path: Path) -> None:
 )
 def test_passwords_are_not_shown(text: str, shown: str) -> None:
     assert without_passwords(text) == shown
+
+
+@pytest.mark.parametrize("end", ["", "@h/d"])
+def test_a_long_error_is_cut_before_it_is_searched(end: str) -> None:
+    """The search was square: 90 kB took eleven seconds. A password across the cut stays hidden."""
+    long = "x" * (MOST - 30) + " postgresql://user:" + "secret" * 20 + end
+    assert "secret" not in without_passwords(long)
+    shown = without_passwords("://:" * 22_500 + end)
+    assert len(shown) < MOST + 100
+    assert shown.endswith("characters)")
+
+
+def test_each_line_of_a_traceback_is_searched() -> None:
+    lines = ["postgresql://u:p@h/d", "x" * MOST, "ValueError"] * 1_000
+    shown = without_passwords("\n".join(lines)).split("\n")
+    assert shown == [line.replace(":p@", ":***@") for line in lines]
 
 
 @pytest.mark.parametrize("command", ["threads", "threads --json", "show weather", "formats"])

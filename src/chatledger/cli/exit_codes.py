@@ -41,12 +41,24 @@ def _code_of(error: Exception) -> ExitCode:
     return ExitCode.USAGE if asked_for or isinstance(error, _USAGE) else ExitCode.FAILED
 
 
-_PASSWORD = re.compile(r"(://[^:/\s]*):[^\s]*@")
+MOST = 4_096
+"""The characters of a line that are shown. An error may quote what somebody else sent."""
+_PASSWORD = re.compile(r"(://[^:/\s]{0,256}):[^\s]{0,1024}@")
+_CUT_OFF = re.compile(r"(://[^:/\s]{0,256}):[^\s]{0,1024}\Z")
+"""The beginning of a password whose end was cut off."""
 _PARAMETER = re.compile(r"([?&]\w*password=)[^&\s'\"]*", re.IGNORECASE)
 
 
 def without_passwords(text: str) -> str:
-    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
+    """The text with the passwords of URLs masked, and its lines cut."""
+    return "\n".join(map(_line, text.split("\n")))
+
+
+def _line(text: str) -> str:
+    shown = _PASSWORD.sub(r"\1:***@", text[:MOST])
+    if len(text) > MOST:
+        shown = _CUT_OFF.sub(r"\1:***", shown) + f"… ({len(text):,} characters)"
+    return _PARAMETER.sub(r"\1***", shown)
 
 
 def finish(command: Callable[[], int], *, debug: bool = False) -> int:
@@ -83,5 +95,5 @@ def _describe(error: Exception) -> str:
 
 def say(text: str) -> None:
     """Write a line to stderr."""
-    sys.stderr.write(f"chatledger: {one_line(without_passwords(text))}\n")
+    sys.stderr.write(f"chatledger: {without_passwords(one_line(text))}\n")
     sys.stderr.flush()
