@@ -5,6 +5,7 @@ A small history and nearly every append are one statement. Everything else is pl
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,7 +27,7 @@ from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlA
 from chatledger.storage.databases.postgresql_group import PostgresqlGroups
 from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.databases.states import Followed, State, States, read_states_of
-from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
+from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections, is_long
 from chatledger.storage.drivers.errors import (
     commit_unheard,
     in_greenlet,
@@ -39,6 +40,7 @@ from chatledger.storage.drivers.errors import (
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
+from chatledger.storage.history.union_rows import LONG_OF
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import begin_as
@@ -274,6 +276,8 @@ class PostgresqlDatabase(OpenDatabase):
             if is_bad_json(error):  # the lineage: several statements say of which branch
                 return None
             raise
+        if is_long(*(map(column, rows) for column in LONG_OF)):
+            return await asyncio.to_thread(read_page, window, rows)
         return read_page(window, rows)
 
     # --- Work on one connection, inside a greenlet

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
 from sqlalchemy import Engine, PoolProxiedConnection, QueuePool, event
 from sqlalchemy.util import await_only, greenlet_spawn
+from sqlalchemy.util.concurrency import in_greenlet
 
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.gate import CLOSED, Gate
@@ -379,3 +380,28 @@ def is_spoilt(error: BaseException) -> bool:
     """Whether the error leaves the connection in an unknown state: it was lost, or cancelled in the middle."""
     failure = read_failure(error)
     return not isinstance(error, Exception) or (failure is not None and failure.kind is Kind.LOST)
+
+
+# --- Long work --------------------------------------------------------------------------------------------------------
+
+LONG = 1024 * 1024
+"""Characters that are decoded, decrypted or compared in a few milliseconds."""
+Cells = Iterable[str | None]
+
+
+def aside(work: Callable[[], T], *columns: Cells) -> T:
+    """The result of the work on the texts of these columns. Plain code over an asynchronous driver runs in a greenlet
+    of the event loop: from there the work goes to a thread if the texts are long. A thread of SQLite does it itself,
+    and measures nothing.
+    """
+    if not in_greenlet() or not is_long(*columns):
+        return work()
+    return await_only(asyncio.to_thread(work))
+
+
+def is_long(*columns: Cells) -> bool:
+    """Whether the cells of these columns have LONG characters together."""
+    try:
+        return sum([sum(map(len, filter(None, cells))) for cells in columns]) >= LONG
+    except TypeError:  # SQLite stores a number in a column of text; the work finds such damage
+        return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
+from chatledger.storage.rows.messages import CALL_COLUMNS, LONG_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 
 HEADER, MESSAGE, PART, CALL = range(4)
 """The numbers of the arms."""
@@ -41,3 +41,6 @@ def row_of(arm: int | str, alias: str, columns: Sequence[str]) -> str:
 
 MESSAGE_OF = itemgetter(slice(1, None))
 PART_OF, CALL_OF = (itemgetter(*places(("branch", *columns)).values()) for columns in (PART_COLUMNS, CALL_COLUMNS))
+_LONG = {places(columns)[name] for columns, long in LONG_COLUMNS for name in long}
+LONG_OF = [itemgetter(place) for place in sorted(_LONG)]
+"""Each takes a long text out of a row, whichever table the row is of."""

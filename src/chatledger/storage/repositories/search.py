@@ -8,9 +8,10 @@ are small, because a common word is found in them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -20,6 +21,7 @@ from sqlalchemy import RowMapping, and_, literal, select, tuple_
 from chatledger.errors import ChatLedgerError, DamagedCell, InvalidCursor, ThreadNotFound
 from chatledger.models import Hit, HitField, Page
 from chatledger.models.json import dumps
+from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
 from chatledger.storage.repositories.cursors import read_cursor, write_cursor
@@ -122,7 +124,8 @@ def search(sql: Sql, request: SearchRequest, cursor: str | None) -> Page[Hit]:
     start = None if cursor is None else _read_place(request, cursor)
     pieces, size = _pieces(scan, start), _FIRST
     while batch := _take(scan, pieces, size):
-        for hit, place in _look(scan, batch):
+        rows = _Rows(scan, [piece for piece in batch if piece.segment is not None])
+        for hit, place in _found(scan, batch, rows):
             scan.hits.append(hit)
             if len(scan.hits) == request.limit:
                 return Page(scan.hits, _write_place(request, place), scan.damaged)
@@ -248,10 +251,15 @@ def _take(scan: _Scan, pieces: Iterator[_Piece], size: int) -> list[_Piece]:
     return batch
 
 
-def _look(scan: _Scan, batch: Sequence[_Piece]) -> Iterator[tuple[Hit, _Place]]:
+def _found(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> list[tuple[Hit, _Place]]:
+    """The hits of a batch, as many as the page has room for."""
+    room = scan.request.limit - len(scan.hits)
+    return aside(lambda: list(islice(_look(scan, batch, rows), room)), rows.long)
+
+
+def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[Hit, _Place]]:
     """The hits of a batch, newest first, each with the place behind it."""
     request = scan.request
-    rows = _Rows(scan, [piece for piece in batch if piece.segment is not None])
     for thread, segment in batch:
         for row in (None,) if segment is None else rows.of(thread, segment):
             if request.threads and thread.thread_id in scan.found:
@@ -327,6 +335,8 @@ class _Rows:
         self._messages: dict[tuple[str, int], list[Row]] = defaultdict(list)
         self._parts: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
         self._calls: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
+        self.long: Iterable[str | None] = ()
+        """The long texts of the rows, as they are stored."""
         if not pieces:
             return
         found = self._read("messages", _Message._fields, pieces)
@@ -350,7 +360,9 @@ class _Rows:
             rest = "WHERE r.channel = 'content' AND r.kind = 'text'"
         places = [(encode_text(thread.thread_id), *(segment or ())) for thread, segment in pieces]
         found = fetch_pieces(self._scan.sql, request.tenant, table, columns, places, rest, given)
-        return self._decrypted(table, columns, found)
+        long = itemgetter(columns.index("arguments" if table == "tool_calls" else "text"))
+        self.long = chain(self.long, map(long, found))
+        return aside(lambda: self._decrypted(table, columns, found), map(long, found))
 
     def _filters(self, given: dict[str, Any]) -> str:
         """The conditions on messages, whose parameters it adds to `given`."""

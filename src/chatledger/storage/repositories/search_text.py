@@ -6,26 +6,24 @@ A query is found in a text if `fold(query) in fold(text)`. That is all: no stems
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
-from unicodedata import category, normalize
+from unicodedata import category
 
 from chatledger.errors import InvalidArgument, LimitExceeded
+from chatledger.storage.repositories.folding import fold, folded, one_blank
 
 MOST_CHARACTERS = 1_000
 """The longest query."""
 _AROUND = 40
 """The characters of a snippet on either side of the match."""
 _BLOCK = 4_096
+MOST_PARSED = 1024 * 1024
+"""The longest arguments that are parsed: a parser makes many objects of a few characters, at one go."""
+_REPEATED = 65_536
+"""The characters of names that are written again, for the further elements of lists."""
 _JOINERS = "\u200d\ufe0f"  # they join emoji, and belong to the character before them
-
-
-def fold(text: str) -> str:
-    """The text for a comparison: NFKC and full case folding, each run of blanks as one blank."""
-    folded = text.lower() if text.isascii() else normalize("NFKC", normalize("NFKC", text).casefold())
-    return re.sub(r"\s+", " ", folded)
 
 
 class Query:
@@ -45,10 +43,10 @@ class Query:
         self._overlap = 64 + 4 * len(text)
 
     def is_in(self, text: str) -> bool:
-        folded = text.lower() if text.isascii() else normalize("NFKC", normalize("NFKC", text).casefold())
+        words = folded(text)
         if not self._has_blank:
-            return self.folded in folded
-        return self._first_word in folded and self.folded in " ".join(folded.split())
+            return self.folded in words
+        return self._first_word in words and self.folded in one_blank(words)
 
     def cut(self, text: str) -> tuple[str, str, str]:
         """The words before the first match, the match, and the words after it, as they are in the text.
@@ -88,22 +86,31 @@ def _parts_a_character(text: str, at: int) -> bool:
 
 
 def plain(arguments: str) -> str:
-    """The names and values of JSON, one a line. The text itself if it is no JSON: escapes such as \\u6d88 hide words
-    from a search, and a person does not look for braces.
+    """The names and values of JSON, one a line. The text itself if it is no JSON, or too long to be parsed: escapes
+    such as \\u6d88 hide words from a search, and a person does not look for braces.
     """
+    if len(arguments) > MOST_PARSED:
+        return arguments
     try:
         return "\n".join(_lines(json.loads(arguments)))
     except (ValueError, RecursionError):
         return arguments
 
 
-def _lines(value: Any, name: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, one in value.items():
-            yield from _lines(one, key)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _lines(one, name)
-    else:
-        shown = value if isinstance(value, str) else json.dumps(value)
-        yield f"{name}: {shown}" if name else shown
+def _lines(value: Any) -> Iterator[str]:
+    """Does not recurse: a line from deep within would pass through each level above it. The name of a list stands
+    before its first element, and before the others until a long name has been repeated often.
+    """
+    left = _REPEATED
+    pending = [("", value, True)]
+    while pending:
+        name, one, is_first = pending.pop()
+        if isinstance(one, dict):
+            pending.extend((key, inner, True) for key, inner in reversed(one.items()))
+        elif isinstance(one, list):
+            last = len(one) - 1
+            pending.extend((name, inner, is_first and at == last) for at, inner in enumerate(reversed(one)))
+        else:
+            shown = one if isinstance(one, str) else json.dumps(one)
+            yield f"{name}: {shown}" if name and (is_first or left > 0) else shown
+            left -= 0 if is_first else len(name)

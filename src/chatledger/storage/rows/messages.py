@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import repeat
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Column
@@ -33,6 +34,7 @@ from chatledger.models import (
 from chatledger.models.base import refuse_own_fields
 from chatledger.models.json import dumps
 from chatledger.models.trusted import blank, build, revive_all
+from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.encryption import TABLES, Tenant, damaged_cell
 from chatledger.storage.schema.columns import JsonText, can_decode
@@ -71,6 +73,14 @@ PART_COLUMNS = ("seq", "idx", "channel", "kind", "text", "body")
 CALL_COLUMNS = ("seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras")
 RESULT_COLUMNS = ("seq", "call_branch", "call_seq", "call_idx")
 
+
+LONG_COLUMNS = (
+    (MESSAGE_COLUMNS, ("text", "residual", "response_metadata", "custom_data")),
+    (PART_COLUMNS, ("text", "body")),
+    (CALL_COLUMNS, ("arguments", "extras")),
+)
+"""The columns of the three tables, and those of them that hold long texts."""
+_LONG_OF = [[itemgetter(1 + columns.index(name)) for name in names] for columns, names in LONG_COLUMNS]  # after branch
 _MESSAGE_ID = GIVEN_COLUMNS.index("message_id")
 _RUN_ID = GIVEN_COLUMNS.index("run_id")
 _PLAIN_TEXT = {"kind", "text"}
@@ -234,6 +244,19 @@ def decode_messages(
     A message row is (branch, *MESSAGE_COLUMNS), with created_at as the database stores it. A part or call row is
     (branch, *its columns).
     """
+    tables = zip(_LONG_OF, (messages, parts, calls), strict=True)
+    cells = [map(column, rows) for columns, rows in tables for column in columns]
+    return aside(lambda: _decode(tenant, thread_id, messages, parts, calls, link), *cells)
+
+
+def _decode(
+    tenant: Tenant,
+    thread_id: str,
+    messages: Sequence[Row],
+    parts: Sequence[Row],
+    calls: Sequence[Row],
+    link: Link | None,
+) -> list[ChatMessage]:
     if (encryption := tenant.encryption) is not None:
         thread = encode_text(thread_id)
         messages = encryption.decrypt("messages", ("branch", *MESSAGE_COLUMNS), messages, thread)

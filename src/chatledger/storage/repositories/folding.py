@@ -1,0 +1,109 @@
+"""Folds texts for a comparison: NFKC and full case folding, each run of blanks as one blank.
+
+The time grows with the length of the text, whatever stands in it. `unicodedata.normalize` sorts each run of combining
+marks by insertion, and holds the interpreter's lock meanwhile: a run of 160,000 marks takes it seconds. So long runs
+are broken as Unicode's Stream-Safe Text Format does (UAX 15), which no text of a person has, and a long text is folded
+in blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from unicodedata import category, combining, normalize
+
+MOST_MARKS = 30
+"""The combining marks that may follow each other. No script needs as many."""
+_BREAK = "\u034f"  # the combining grapheme joiner: nothing is sorted or composed across it
+_SUSPECT = 13
+"""So many characters decompose into at most MOST_MARKS marks, those of the character before them included."""
+_BLOCK = 32_768
+_LAST_MARK = 0x1FFFF
+"""No combining mark has a higher code."""
+
+
+def fold(text: str) -> str:
+    """The text for a comparison."""
+    return re.sub(r"\s+", " ", folded(text))
+
+
+def folded(text: str) -> str:
+    """As `fold`, but with the blanks as they are."""
+    if text.isascii():
+        return text.lower()
+    if len(text) > _SUSPECT:
+        text = _marks().sub(_broken, text)
+    return _fold(text) if len(text) <= _BLOCK else "".join(map(_fold, _blocks(text)))
+
+
+def one_blank(text: str) -> str:
+    """The text with each run of blanks as one blank, and none at its ends."""
+    if len(text) <= _BLOCK:
+        return " ".join(text.split())
+    # In blocks, since one call of split() would hold the interpreter's lock for as long as it makes words.
+    return re.sub("  +", " ", "".join(map(_spaced, _slices(text)))).strip()
+
+
+def _fold(text: str) -> str:
+    return normalize("NFKC", normalize("NFKC", text).casefold())
+
+
+def _slices(text: str) -> Iterator[str]:
+    return (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
+
+
+def _spaced(block: str) -> str:
+    before, after = (" " if block[at].isspace() else "" for at in (0, -1))
+    return f"{before}{' '.join(block.split())}{after}"
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """The text in blocks that end where no character composes with the next one."""
+    start = 0
+    while start < len(text):
+        end = next((at for at in range(start + _BLOCK, start + 2 * _BLOCK) if _begins(text[at : at + 1])), None)
+        end = end or start + 2 * _BLOCK
+        yield text[start:end]
+        start = end
+
+
+def _begins(character: str) -> bool:
+    """Whether the character composes with none before it. The end of the text does not either."""
+    first = normalize("NFKD", character)[:1]
+    return first in ("", _BREAK) or not (category(first)[0] == "M" or "\u1160" <= first <= "\u11ff")  # vowels of Hangul
+
+
+# --- Runs of marks ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def _marks() -> re.Pattern[str]:
+    """A character and the many marks after it. A mark is whatever decomposes into one at its beginning."""
+    places = [code for code in range(0x80, _LAST_MARK + 1) if combining(normalize("NFKD", chr(code))[0])]
+    first = [code for code in places if code - 1 not in set(places)]
+    last = [code for code in places if code + 1 not in set(places)]
+    ranges = "".join(f"{chr(one)}-{chr(other)}" for one, other in zip(first, last, strict=True))
+    return re.compile(f"[^{ranges}]?[{ranges}]{{{_SUSPECT},}}", re.DOTALL)
+
+
+def _broken(run: re.Match[str]) -> str:
+    """The run with a break before each mark that would be one too many."""
+    kept: list[str] = []
+    count = 0
+    for character in run[0]:
+        leading, trailing, whole = _ends(character)
+        if count + leading > MOST_MARKS:
+            kept.append(_BREAK)
+            count = 0
+        kept.append(character)
+        count = count + leading if whole else trailing
+    return "".join(kept)
+
+
+@cache
+def _ends(character: str) -> tuple[int, int, bool]:
+    """The marks at the beginning and at the end of a decomposed character, and whether it has nothing else."""
+    is_mark = [combining(one) != 0 for one in normalize("NFKD", character)]
+    leading = (*is_mark, False).index(False)
+    return leading, (*reversed(is_mark), False).index(False), leading == len(is_mark)
