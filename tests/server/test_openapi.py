@@ -77,6 +77,8 @@ def test_a_stream_of_events_names_its_data(description: dict[str, Any]) -> None:
 def test_bounds_are_exact(description: dict[str, Any]) -> None:
     tokens = description["components"]["schemas"]["Usage-Input"]["properties"]["input_tokens"]["anyOf"][0]
     assert (tokens["exclusiveMaximum"], tokens["minimum"]) == (2**63, 0)
+    call = description["components"]["schemas"]["NewFeedback"]["properties"]["call_index"]["anyOf"][0]
+    assert call == {"type": "integer", "minimum": 0}
     assert "e+" not in json.dumps(description)
 
 

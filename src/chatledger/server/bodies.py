@@ -17,6 +17,15 @@ from chatledger.storage.append.request import OnOpenCalls
 T = TypeVar("T")
 
 
+def whole(value: Any) -> Any:
+    """To JSON, 1.0 is the integer 1."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(whole)]
+"""An integer of a request."""
+
+
 class Body(BaseModel):
     """A request. An unknown field is an error, because its caller expects that it does something. So is a value of
     another type than the field's, such as 0 for false.
@@ -99,14 +108,14 @@ class Append(Body):
     payload: Json | None = Field(None, description="Messages in the format `format`, as its provider has them.")
     format: str | None = Field(None, description="The format of the payload; detected if there is none.")
     run_id: str | None = Field(None, description="The run of the messages. A run that does not exist is created.")
-    branch: int | None = Field(None, description="The branch; null for the active one.")
-    after: int | str | None = Field(
+    branch: Whole | None = Field(None, description="The branch; null for the active one.")
+    after: Whole | str | None = Field(
         None, description="Append after this seq or message id. If others follow it, a new branch becomes active."
     )
     rules: RulesLevel | None = Field(None, description="How strictly these messages are judged.")
     on_open_calls: OnOpenCalls = Field("error", description="What to do with calls that have no result yet.")
     kv: JsonObject | None = Field(None, description="Values of the thread to put with the messages.")
-    kv_expected: dict[str, int] | None = Field(None, description="The versions that these values must have.")
+    kv_expected: dict[str, Whole] | None = Field(None, description="The versions that these values must have.")
     create: bool = Field(False, description="Create the thread if it does not exist.")
     user_id: str | None = Field(None, description="The owner of the thread, with `create`.")
     kind: str | None = Field(None, description="The kind of the thread, with `create`.")

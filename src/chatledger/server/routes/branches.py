@@ -8,7 +8,7 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from chatledger.models import Alternative, Branch, ChatMessage
-from chatledger.server.bodies import Body, Items, all_items
+from chatledger.server.bodies import Body, Items, Whole, all_items
 from chatledger.server.headers import ExpectedMark
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId
@@ -20,16 +20,16 @@ router = json_router(prefix="/threads/{thread_id}", tags=["branches"])
 class Fork(Body):
     """A branch to create."""
 
-    at: int = Field(description="The seq of the last message that the new branch shares; 0 shares none.")
-    branch: int | None = Field(None, description="The branch to fork; null for the active one.")
+    at: Whole = Field(description="The seq of the last message that the new branch shares; 0 shares none.")
+    branch: Whole | None = Field(None, description="The branch to fork; null for the active one.")
     activate: bool = Field(True, description="Whether the new branch becomes the active one.")
 
 
 class Rewind(Body):
     """The messages to remove from the end of a branch."""
 
-    to: int = Field(description="The seq of the last message to keep; 0 removes all.")
-    branch: int | None = Field(None, description="The branch; null for the active one.")
+    to: Whole = Field(description="The seq of the last message to keep; 0 removes all.")
+    branch: Whole | None = Field(None, description="The branch; null for the active one.")
 
 
 @router.get("/branches")

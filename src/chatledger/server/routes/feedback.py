@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary
 from chatledger.models.json import JsonObject
-from chatledger.server.bodies import Body, Items, all_items, items
+from chatledger.server.bodies import Body, Items, all_items, items, whole
 from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import FeedbackId
@@ -39,7 +39,9 @@ class NewFeedback(Body):
     author: str | None = Field(None, description="The name of the person or the program that gave the score.")
     source: str | None = Field(None, description="The place where the score was given, such as `ui` or `eval`.")
     message_id: str | None = Field(None, description="The message that is scored; null for the whole run.")
-    call_index: int | None = Field(None, ge=0, description="The call of the message that is scored, counted from 0.")
+    call_index: Annotated[int, Field(ge=0), BeforeValidator(whole)] | None = Field(
+        None, description="The call of the message that is scored, counted from 0."
+    )
     feedback_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
     user_id: str | None = Field(None, description="The user whose score it is. A user's token gives that user's only.")
 

@@ -17,6 +17,7 @@ from chatledger.server.bodies import (
     Order,
     Stored,
     ThreadUpdate,
+    Whole,
     items,
 )
 from chatledger.server.headers import without_quotes
@@ -32,8 +33,8 @@ class ThreadCopy(Body):
     """The copy of a thread to make."""
 
     thread_id: str | None = Field(None, description="The id of the copy; the ledger makes one if there is none.")
-    at: int | None = Field(None, description="The seq of the last message to copy; null for all.")
-    branch: int | None = Field(None, description="The branch to copy; null for the active one.")
+    at: Whole | None = Field(None, description="The seq of the last message to copy; null for all.")
+    branch: Whole | None = Field(None, description="The branch to copy; null for the active one.")
     title: str | None = Field(None, description="The title of the copy. That of the source, if it is not sent.")
 
 
@@ -41,7 +42,7 @@ class CallsToClose(Body):
     """The open calls to answer."""
 
     reason: str = Field(INTERRUPTED, description="The text of the results.")
-    branch: int | None = Field(None, description="The branch; null for the active one.")
+    branch: Whole | None = Field(None, description="The branch; null for the active one.")
 
 
 @router.get("")
