@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from openapi_spec_validator import validate
+from pydantic import ValidationError
 
-from chatledger import Ledger
+from chatledger import Ledger, Usage
 from chatledger.server import ServerLimits, create_app
 from chatledger.server.openapi import TAGS
 from tests.server.conftest import by_header
@@ -102,3 +105,22 @@ def test_a_part_has_its_kind(description: dict[str, Any]) -> None:
     assert len(named) == 6
     assert [name for name in named if "kind" not in schemas[name]["required"]] == []
     assert schemas["OpaquePart"]["required"] == ["value"]
+
+
+@pytest.mark.parametrize("text", ["0", "-1.50", "+.5", "7.", "1e-7", "12E+30"])
+def test_a_cost_as_a_text_is_a_decimal_number(text: str, description: dict[str, Any]) -> None:
+    assert re.search(_cost_pattern(description), text)
+    assert Usage(cost=text).cost == Decimal(text)
+
+
+@pytest.mark.parametrize("text", ["", ".", "-", "1,5", "free", "NaN"])
+def test_another_text_is_no_cost(text: str, description: dict[str, Any]) -> None:
+    assert not re.search(_cost_pattern(description), text)
+    with pytest.raises(ValidationError):
+        Usage(cost=text)
+
+
+def _cost_pattern(description: dict[str, Any]) -> str:
+    choices = description["components"]["schemas"]["Usage-Input"]["properties"]["cost"]["anyOf"]
+    (pattern,) = [choice["pattern"] for choice in choices if choice["type"] == "string"]
+    return str(pattern)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Context, Decimal
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import Json, JsonObject
@@ -16,7 +16,16 @@ RunStatus: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
 Tokens: TypeAlias = Annotated[int, Field(ge=0, lt=2**63)]
 """A number of tokens."""
 
-Cost: TypeAlias = Annotated[Decimal, Field(allow_inf_nan=False, max_digits=1_000)]
+_COST_SCHEMA = {
+    "anyOf": [
+        {"type": "number"},
+        {"type": "string", "maxLength": 800, "pattern": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$"},
+    ]
+}
+"""Pydantic would allow any text."""
+Cost: TypeAlias = Annotated[
+    Decimal, Field(allow_inf_nan=False, max_digits=1_000), WithJsonSchema(_COST_SCHEMA, mode="validation")
+]
 """An exact amount of at most 1,000 digits."""
 EXACT = Context(prec=2_001)
 """Enough digits for any sum of two costs: the default context would round at 28."""
