@@ -21,6 +21,7 @@ PAGE = DOCS / "reference" / "http.md"
 _STATUS = {
     "Unauthenticated": 401,
     "UnknownHost": 421,
+    "NotLocal": 421,
     "ForeignSite": 403,
     "InvalidRequest": 400,
     "NoRoute": 404,

@@ -34,6 +34,12 @@ def serve(
     port: Annotated[
         int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for a free one.")
     ] = 8484,
+    uds: Annotated[
+        str | None,
+        typer.Option(
+            "--uds", metavar="PATH", help="Listen on a socket at this path instead, which no other user may open."
+        ),
+    ] = None,
     tokens: Tokens = None,
     allow_host: Annotated[
         list[str] | None,
@@ -64,7 +70,8 @@ def serve(
     """Serve the conversations over HTTP: an API under /v1, the OpenAI Conversations API, and a page for people at /.
 
     Without --tokens the server listens on this machine only, and whoever can reach it sees every conversation of the
-    tenant. With --tokens each token names its tenant and its user. SIGTERM ends the server after the requests that it
+    tenant. It then refuses what a proxy or a tunnel passes on. With --tokens each token names its tenant and its user.
+    A socket of --uds has mode 600: it lets in no other user of the machine. SIGTERM ends the server after the requests that it
     is working on.
 
     Example: chatledger token --tokens tokens.json --user ada; chatledger serve --tokens tokens.json --host 0.0.0.0
@@ -87,6 +94,7 @@ def serve(
             import uvicorn
 
             from chatledger.server.process import ServeOptions, app
+            from chatledger.server.uds import listen_at
         except ImportError:
             from chatledger.errors import MissingExtra
 
@@ -104,14 +112,18 @@ def serve(
             hosts=allow_host or None,
             cors=cors or [],
             page=page,
+            uds=uds is not None,
             limits={"body": max_body, "streams": max_streams},
         ).to_environment()
+        listener = None if uds is None else listen_at(uds)
         app()  # finds a wrong option now, and not in each worker
         uvicorn.run(
             "chatledger.server.process:app",
             factory=True,
             host=host,
             port=port,
+            fd=None if listener is None else listener.fileno(),
+            forwarded_allow_ips=None if uds is None else "*",  # the mode of the socket says whom to believe
             workers=workers,
             root_path=root_path,
             timeout_graceful_shutdown=30,  # as long as the slowest request may take

@@ -146,6 +146,7 @@ _HTTP = {400: "InvalidRequest", 404: "NoRoute", 405: "NoMethod", 413: "BodyTooLa
 TITLES = {
     "Unauthenticated": "The request has no token, or one that the server does not know",
     "UnknownHost": "The server does not have this name",
+    "NotLocal": "Without tokens only this machine is served",
     "ForeignSite": "Pages of other sites may not write",
     "InvalidRequest": "The request does not fit the API",
     "NoRoute": "The server has no such route",

@@ -20,6 +20,7 @@ from chatledger.ledger import Ledger
 from chatledger.server.access import LOOPBACK, Authenticate, Caller
 from chatledger.server.app import create_app
 from chatledger.server.limits import ServerLimits
+from chatledger.server.local_only import LocalOnly
 from chatledger.server.tokens import TokenFile
 from chatledger.storage.rows.keys import read_keys
 
@@ -37,6 +38,8 @@ class ServeOptions:
     hosts: list[str] | None
     cors: list[str]
     page: bool
+    uds: bool = False
+    """Whether the server listens on a socket in the file system."""
     limits: dict[str, Any] = field(default_factory=dict)
 
     def to_environment(self) -> None:
@@ -56,6 +59,8 @@ def app() -> FastAPI:
         cors=options.cors,
         page=options.page,
     )
+    if options.tokens is None:
+        made.add_middleware(LocalOnly, socket=options.uds)
     _drain_at_signals(made)
     _end_with_parent()
     return made
