@@ -157,7 +157,7 @@ async def test_a_stream_has_what_is_appended_as_soon_as_it_is_connected(app: Fas
 
 
 async def test_a_server_drains_even_if_the_time_of_a_stream_is_over() -> None:
-    state = State(ServerLimits())
+    state = State(ServerLimits(), by_header)
     ended: list[str] = []
 
     async def wait(name: str, seconds: float, cleanup: float) -> None:

@@ -69,7 +69,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
 )
 async def test_another_machine_is_refused(peer: str, status: int) -> None:
     transport = httpx.ASGITransport(app=LocalOnly(_answer), client=(peer, 1))
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client:
         assert (await client.get("/v1/threads")).status_code == status
 
 
@@ -100,7 +100,7 @@ async def test_a_socket_is_for_its_user_only_and_replaces_what_a_dead_server_lef
         with serving_at(path, url, *options):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             transport = httpx.AsyncHTTPTransport(uds=str(path))
-            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client:
                 json_of(await client.get("/v1/threads"))
                 refused = await client.get("/v1/threads", headers={"X-Forwarded-For": "127.0.0.1"})
                 assert json_of(refused, 421)["type"] == "urn:chatledger:NotLocal"

@@ -71,8 +71,8 @@ def serve(
 
     Without --tokens the server listens on this machine only, and whoever can reach it sees every conversation of the
     tenant. It then refuses what a proxy or a tunnel passes on. With --tokens each token names its tenant and its user.
-    A socket of --uds has mode 600: it lets in no other user of the machine. SIGTERM ends the server after the requests that it
-    is working on.
+    A socket of --uds has mode 600: it lets in no other user of the machine. SIGTERM ends the server after the requests
+    that it is working on.
 
     Example: chatledger token --tokens tokens.json --user ada; chatledger serve --tokens tokens.json --host 0.0.0.0
     """

@@ -75,7 +75,7 @@ def create_app(
         if not _ORIGIN.fullmatch(origin):
             raise InvalidArgument("cors", f"must hold origins such as https://app.example, not {origin!r}")
     tokens = authenticate if isinstance(authenticate, TokenFile) and page else None
-    state = State(limits or ServerLimits(), ledger if isinstance(ledger, Ledger) else None, tokens=tokens)
+    state = State(limits or ServerLimits(), authenticate, ledger if isinstance(ledger, Ledger) else None, tokens=tokens)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

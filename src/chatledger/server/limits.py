@@ -25,8 +25,8 @@ class ServerLimits:
     request_seconds: float = 30
     """Maximum time until a response begins, and until the client takes each piece of it, in seconds, 30 by default."""
     stream_seconds: float = 3600
-    """Time after which an event stream ends, in seconds, an hour by default. The client then reconnects, and is
-    authenticated anew.
+    """Time after which an event stream ends, in seconds, an hour by default. The client then reconnects. Every 15
+    seconds its request is authenticated again.
     """
 
     def __post_init__(self) -> None:

@@ -126,7 +126,12 @@ def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
 
 def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any) -> Response:
     """The response for an error of the request itself."""
-    return ProblemResponse({**_details(kind, TITLES[kind], status, detail), **facts}, headers or {})
+    return ProblemResponse({**body_of_request(status, kind, detail), **facts}, headers or {})
+
+
+def body_of_request(status: int, kind: str, detail: str) -> dict[str, Any]:
+    """The problem details of an error of the request itself."""
+    return _details(kind, TITLES[kind], status, detail)
 
 
 def problem_of_http(error: HTTPException) -> Response:

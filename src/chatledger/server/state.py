@@ -11,7 +11,7 @@ from fastapi import Depends, Query, Request
 
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.ledger import Ledger
-from chatledger.server.access import Caller
+from chatledger.server.access import Authenticate, Caller
 from chatledger.server.limits import ServerLimits
 from chatledger.server.tokens import TokenFile
 
@@ -21,6 +21,7 @@ _USUAL_PAGE = 50
 @dataclass(slots=True)
 class State:
     limits: ServerLimits
+    authenticate: Authenticate
     ledger: Ledger | None = None
     streams: Counter[Caller] = field(default_factory=Counter)
     """The number of open event streams of each caller."""

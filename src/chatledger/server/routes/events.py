@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Depends, Header, HTTPException, Query
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from chatledger.errors import ChatLedgerError
@@ -17,6 +17,7 @@ from chatledger.server.json_response import to_json
 from chatledger.server.paths import ThreadId
 from chatledger.server.problems import body_of
 from chatledger.server.state import Mine, Shared, State, Who
+from chatledger.server.watch import Watch, watching
 
 router = APIRouter(tags=["events"])
 _RETRY = 1_000
@@ -53,30 +54,38 @@ async def _open(
 
 
 @router.get("/threads/{thread_id}/events", response_class=EventSourceResponse)
-async def follow_thread(state: Shared, stream: Annotated[_Stream, Depends(_open)]) -> AsyncIterator[ServerSentEvent]:
+async def follow_thread(
+    request: Request, state: Shared, stream: Annotated[_Stream, Depends(_open)]
+) -> AsyncIterator[ServerSentEvent]:
     """Each change of the active branch, once and in order, whichever process writes it. The name of an event is the
     kind of the change, its data a ThreadChange, and its id the cursor after the change. The first event has only an id,
-    the cursor after which the stream starts. The stream ends when the server stops, or after an hour. Then connect
-    again with the last id, to this server or another one.
+    the cursor after which the stream starts. The stream ends when the server stops, after an hour, or up to 15 seconds
+    after the token changed. Then connect again with the last id, to this server or another one. A stream whose token
+    was withdrawn ends with an event `problem`, as one whose thread is gone.
     """
     end = asyncio.get_running_loop().time() + state.limits.stream_seconds
     yield ServerSentEvent(id=stream.start, retry=_RETRY, comment="connected")
     try:
-        async with aclosing(stream.changes) as changes:
-            while (change := await _next(changes, state, end)) is not None:
+        async with aclosing(stream.changes) as changes, watching(request) as watch:
+            while (change := await _next(changes, state, watch, end)) is not None:
                 data = to_json(change)
                 yield ServerSentEvent(raw_data=data, event=change.kind, id=change.cursor)
+        if watch.problem is not None:
+            yield ServerSentEvent(raw_data=to_json(watch.problem), event="problem")
     except ChatLedgerError as error:  # the status is sent already
         yield ServerSentEvent(raw_data=to_json(body_of(error)), event="problem")
 
 
-async def _next(changes: AsyncGenerator[ThreadChange], state: State, end: float) -> ThreadChange | None:
-    """The next change; None when the server drains or the time of the stream is over."""
+async def _next(changes: AsyncGenerator[ThreadChange], state: State, watch: Watch, end: float) -> ThreadChange | None:
+    """The next change; None when the server drains, the time of the stream is over, or its caller is another one."""
+    if watch.ended:  # a change that is read already comes without a wait
+        return None
     try:
         async with asyncio.timeout_at(0 if state.draining else end) as wait:
             state.waits.add(wait)
             try:
-                return await anext(changes)
+                with watch.waiting(wait):
+                    return await anext(changes)
             finally:
                 state.waits.discard(wait)
     except TimeoutError:
