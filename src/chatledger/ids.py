@@ -60,7 +60,9 @@ def _version_8(digits: str) -> str:
 
 
 def erasure_digest(kind: str, id_: str) -> str:
-    """The digest that a tombstone holds in place of the id of the erased thread, user or tenant."""
+    """The digest of the id of an erased thread, user or tenant. Tombstones of earlier releases hold it; a newer one
+    holds what the tenant's secret makes of it.
+    """
     return derived_id("erased", kind, id_)
 
 

@@ -672,8 +672,8 @@ def count_what_is_left() -> None:
 def forget_scores_elsewhere() -> None:
     from chatledger.storage.repositories import erasures
 
-    def bury(sql: Any, tenant: Any, user_id: str, subject: str, rows: Any, scores: int, keep_scores: bool) -> Any:
-        return erasures._bury(sql, tenant, "user", subject, rows, scores)
+    def bury(sql: Any, tenant: Any, user_id: str, rows: Any, scores: int, keep_scores: bool) -> Any:
+        return erasures._bury(sql, tenant, "user", user_id, rows, scores)
 
     _put(erasures, _erase_feedback=bury)
 
@@ -681,7 +681,7 @@ def forget_scores_elsewhere() -> None:
 def let_the_erased_come_back_with_an_append() -> None:
     from chatledger.storage.append import create
 
-    _put(create, _ERASED="SELECT 1 FROM {schema}erasures WHERE :tenant <> :tenant AND :subject <> :subject")
+    _put(create, ERASED="SELECT 1 WHERE :subject::text IS NULL", find_erased=lambda *_: None)
 
 
 def keep_every_tip() -> None:

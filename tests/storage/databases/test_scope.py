@@ -405,6 +405,7 @@ async def outcome(repositories: Repositories, call: Call, ids: Ids) -> str:
     for name, id_ in vars(ids).items():
         told = told.replace(id_, f"<{name}>")
     told = re.sub(r"'[\w-]{32}'", "<mark>", told)
+    told = re.sub(r"subject='[0-9a-f]{64}'", "subject=<code>", told)  # under the secret of a tombstone
     told = re.sub(r"datetime\.datetime\([^)]*\)", "<time>", told)
     told = re.sub(r"\b\d{16}\b", "<microseconds>", told)  # the first version of a value
     return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<new id>", told)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from chatledger import Erased, Erasure, Feedback, FeedbackSummary, Ledger, Thread, ThreadNotFound
+from chatledger.ids import erasure_digest
 from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.storage.raw import count_rows, query
 
 CANARY = "canary-of-ada"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 THREAD = f"{CANARY}-thread"
 USER = f"{CANARY}-user"
 
@@ -87,7 +91,7 @@ async def test_a_dry_run_counts_what_goes_and_writes_nothing(
     foreseen = await erase[kind](keep_scores=keep_scores, dry_run=True)
     assert await everything(database) == before
     done = await erase[kind](keep_scores=keep_scores)
-    of_the_erasure = {"erasure_id", "created_at"}
+    of_the_erasure = {"erasure_id", "created_at", "subject"}  # a tenant gets its secret with its first tombstone
     assert foreseen.model_dump(exclude=of_the_erasure) == done.model_dump(exclude=of_the_erasure)
     assert foreseen.rows["threads"] == {"thread": 1, "user": 2, "tenant": 3}[kind]
     assert foreseen.rows["feedback"] == {"thread": 3, "user": 8, "tenant": 9}[kind]
@@ -239,3 +243,73 @@ async def test_the_list_pages_newest_first(ledger: Ledger) -> None:
     second = await ledger.erasures.list(limit=9, cursor=first.next_cursor)
     found = [await ledger.erasures.find_thread(f"t{n}") for n in range(5)]
     assert [*first, *second] == found[::-1]
+
+
+# --- Tombstones are keyed by a secret of the tenant -------------------------------------------------------------------
+
+
+async def test_tombstones_cannot_be_guessed_from_ids_alone_and_differ_between_tenants(
+    database: Database, ledger: Ledger
+) -> None:
+    erased = []
+    for owner in (ledger, ledger.tenant("other")):
+        await fill(owner)
+        erased.append(await owner.erasures.erase_user(USER))
+    subjects = {row[0] for row in await query(database, "SELECT subject FROM erasures")}
+    assert len(subjects) == 4
+    assert subjects.isdisjoint({erasure_digest("user", USER), erasure_digest("thread", THREAD)})
+    secrets = [row[0] for row in await query(database, "SELECT tombstone_secret FROM tenants")]
+    assert len({*secrets}) == 2
+    key = bytes(byte ^ 0x36 for byte in bytes.fromhex(secrets[0][:64]))
+    code = hmac.new(key, erasure_digest("user", USER).encode(), "sha256").hexdigest()
+    assert code in {erased[0].subject, erased[1].subject}
+    assert await ledger.erasures.find_user(USER) == erased[0]
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["no secret", "a secret"])
+async def test_tombstones_of_earlier_releases_are_still_found(database: Database, ledger: Ledger, keyed: bool) -> None:
+    await fill(ledger)
+    await ledger.erasures.erase_user(USER)
+    await query(database, f"UPDATE erasures SET subject = '{erasure_digest('user', USER)}' WHERE kind = 'user'")
+    await query(database, f"UPDATE erasures SET subject = '{erasure_digest('thread', THREAD)}' WHERE kind = 'thread'")
+    if not keyed:
+        await query(database, "UPDATE tenants SET tombstone_secret = NULL")
+    await refused(ledger, THREAD)
+    assert await ledger.erasures.find_user(USER) is not None
+    found = await ledger.erasures.find_thread(THREAD)
+    assert await ledger.erasures.erase_thread(THREAD) == found
+
+
+async def refused(ledger: Ledger, thread_id: str) -> None:
+    """Each way to create the thread is refused."""
+    thread = Thread(thread_id=thread_id, created_at=NOW, active_at=NOW)
+    with pytest.raises(Erased):
+        await ledger.threads.create(thread_id)
+    with pytest.raises(Erased):
+        await ledger.messages.append(thread_id, turn(), create=True)
+    with pytest.raises(Erased):
+        async with ledger.begin() as tx:
+            await tx.messages.append(thread_id, turn(), create=True)
+    with pytest.raises(Erased):
+        await ledger.threads.load([ledger.threads.prepare(thread, turn())])
+
+
+async def test_erasing_the_tenant_keeps_its_secret_and_its_tombstones(database: Database, ledger: Ledger) -> None:
+    await fill(ledger)
+    await ledger.erasures.erase_thread(THREAD)
+    secret = await query(database, "SELECT tombstone_secret FROM tenants")
+    await ledger.erasures.erase_tenant()
+    assert await query(database, "SELECT tombstone_secret FROM tenants") == secret
+    await refused(ledger, THREAD)
+
+
+async def test_erasures_at_once_make_one_secret(database: Database, ledger: Ledger) -> None:
+    names = [f"thread {number}" for number in range(8)]
+    for name in names:
+        await ledger.threads.create(name)
+    async with database.open() as other:
+        one = [(ledger, other)[number % 2].erasures.erase_thread(name) for number, name in enumerate(names)]
+        await asyncio.gather(*one)
+    assert len(await query(database, "SELECT tombstone_secret FROM tenants")) == 1
+    for name in names:
+        await refused(ledger, name)

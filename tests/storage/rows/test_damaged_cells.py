@@ -207,7 +207,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "version": NUMBER,
         "updated_at": NUMBER,
     },
-    "tenants": {"tenant_id": KEY, "encrypted_at": UNREAD},
+    "tenants": {"tenant_id": KEY, "encrypted_at": UNREAD, "digest_secret": UNREAD, "tombstone_secret": UNREAD},
     "erasures": {
         "tenant_id": KEY,
         "erasure_id": KEY,

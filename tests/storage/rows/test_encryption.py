@@ -48,6 +48,7 @@ PLAIN = {
     "kv": {"kind"},
     "erasures": {"kind", "rows"},
     "kept_scores": {"key", "agent", "model"},
+    "tenants": {"digest_secret", "tombstone_secret"},
 }
 """The columns that are compared, counted, joined or shown without keys. A new column is added here or to ENCRYPTED."""
 

@@ -23,11 +23,11 @@ from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END, branch_column
 from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, refuse_without_keys
+from chatledger.storage.rows.secrets import ERASED, find_erased
 
 FIRST_LINEAGE = write_lineage([Segment(0, 1, END)])
 """The lineage of a thread's first branch."""
 _OF_THREAD = "tenant_id = :tenant AND thread_id = :thread"
-_ERASED = "SELECT 1 FROM {schema}erasures WHERE tenant_id = :tenant AND kind = 'thread' AND subject = :subject"
 _TYPES = {
     **dict.fromkeys(("tenant", "thread", "user", "title", "metadata", "rules", "kind"), "text"),
     **dict.fromkeys(("lineage", "last_role", "open_calls"), "text"),
@@ -65,7 +65,7 @@ def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
     if made and not sql.by_table:
         return seen
     refuse_without_keys(sql, request.tenant)
-    if sql.fetch(_ERASED, parameters):
+    if find_erased(sql, request.tenant, [request.thread_id]) is not None:
         raise Erased(request.thread_id)
     return seen if made else None
 
@@ -147,7 +147,7 @@ def _insert_thread(*, plain: bool) -> str:
     unless_encrypted = f" AND NOT EXISTS ({ENCRYPTED_TENANT})" if plain else ""
     return (
         f"{_THREAD_COLUMNS} SELECT {_values(_THREAD_VALUES, typed=True)}, 0"
-        f" WHERE NOT EXISTS ({_ERASED}) AND NOT EXISTS (SELECT 1 FROM {{schema}}threads WHERE {_OF_THREAD})"
+        f" WHERE NOT EXISTS ({ERASED}) AND NOT EXISTS (SELECT 1 FROM {{schema}}threads WHERE {_OF_THREAD})"
         f"{unless_encrypted} ON CONFLICT DO NOTHING RETURNING 1"
     )
 

@@ -1,7 +1,8 @@
 """Erasing: deletes a thread for good, and leaves a tombstone that refuses its id for ever.
 
-A tombstone contains nothing of the erased thread, not even its id: a caller that knows the id finds it by a digest. So
-a late import or retry cannot bring an erased thread back, and a tombstone does not reveal who was erased.
+A tombstone contains nothing of the erased thread, not even its id: a caller that knows the id finds it by a digest,
+which a random secret of the tenant keys. So a late import or retry cannot bring an erased thread back, and the same id
+has another tombstone in each tenant. Whoever reads the whole database has the secret, and can still guess ids.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sqlalchemy import (
 
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, ThreadNotFound
-from chatledger.ids import erasure_digest, new_id
+from chatledger.ids import new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -35,6 +36,7 @@ from chatledger.storage.repositories.cursors import page_size, read_cursor, to_p
 from chatledger.storage.repositories.deletion import count_threads, delete_thread, hold_thread, together
 from chatledger.storage.repositories.feedback import current_scores
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
+from chatledger.storage.rows.secrets import find_erased, find_secret, make_secret, new_secret, subjects_of
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import erasures, feedback, kept_scores, kv, runs, threads
 
@@ -122,8 +124,7 @@ class ErasureRepository:
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, size, cursor))
 
     async def _find(self, kind: ErasureKind, id_: str) -> Erasure | None:
-        subject = erasure_digest(kind, id_)
-        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, kind, subject))
+        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, kind, id_))
 
     async def _foresee(
         self,
@@ -136,13 +137,15 @@ class ErasureRepository:
         """The tombstone of erasing these threads and the user's feedback elsewhere, which is not stored."""
         tenant = self._scope.tenant
 
-        def count(sql: Sql) -> tuple[Deleted, int]:
+        def count(sql: Sql) -> tuple[Deleted, int, str]:
             rows, scores = _count(sql, tenant, which, user_id)
             values = select(kv.c.key).where(_beside(tenant, kind, id_)).subquery()
-            return together([rows, Deleted(rows={kv.name: _how_many(sql, values)})]), scores
+            secret = find_secret(sql, tenant, "tombstone_secret") or new_secret()  # nobody keeps the new one
+            gone = together([rows, Deleted(rows={kv.name: _how_many(sql, values)})])
+            return gone, scores, subjects_of(secret, kind, id_)[0]
 
-        rows, scores = await self._scope.read(count, snapshot=True)
-        return _tombstone(kind, erasure_digest(kind, id_), rows, scores if keep_scores else 0)
+        rows, scores, subject = await self._scope.read(count, snapshot=True)
+        return _tombstone(kind, subject, rows, scores if keep_scores else 0)
 
     async def _erase_all(self, kind: ErasureKind, user_id: str | None, keep_scores: bool) -> Erasure:
         tenant = self._scope.tenant
@@ -156,14 +159,13 @@ class ErasureRepository:
         rows = together(Deleted(rows=one.rows) for one in gone)
         id_ = tenant.name if user_id is None else user_id
         scores = sum(one.scores for one in gone)
-        subject = erasure_digest(kind, id_)
 
         def finish(sql: Sql) -> Erasure:
             values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
             gone_rows = together([rows, values])
             if user_id is None:
-                return _bury(sql, tenant, kind, subject, gone_rows, scores)
-            return _erase_feedback(sql, tenant, user_id, subject, gone_rows, scores, keep_scores)
+                return _bury(sql, tenant, kind, id_, gone_rows, scores)
+            return _erase_feedback(sql, tenant, user_id, gone_rows, scores, keep_scores)
 
         return await self._scope.write(finish, removes=True)
 
@@ -176,11 +178,9 @@ def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
 
 def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
     """Raises Erased if one of the threads was erased."""
-    subjects = {erasure_digest("thread", id_): id_ for id_ in thread_ids}
-    found = select(erasures.c.subject).where(_of(tenant, "thread"), erasures.c.subject.in_(list(subjects)))
-    subject = sql.execute(found.limit(1)).scalar()
-    if subject is not None:
-        raise Erased(subjects[subject])
+    erased = find_erased(sql, tenant, thread_ids)
+    if erased is not None:
+        raise Erased(erased)
 
 
 def _of(tenant: Tenant, kind: ErasureKind) -> Any:
@@ -195,24 +195,22 @@ def _threads_of(sql: Sql, tenant: Tenant, user_id: str | None) -> Sequence[str]:
 
 
 def _erase_thread(sql: Sql, tenant: Tenant, thread_id: str, keep_scores: bool) -> Erasure:
-    subject = erasure_digest("thread", thread_id)
+    make_secret(sql, tenant, "tombstone_secret")  # before the thread is locked, as every write locks the tenant first
     try:
         hold_thread(sql, tenant, thread_id)
     except ThreadNotFound:
-        earlier = _find(sql, tenant, "thread", subject)
+        earlier = _find(sql, tenant, "thread", thread_id)
         if earlier is None:
             raise
         return earlier
     of_thread = _on_threads(tenant, runs.c.thread_id == thread_id)
     scores = _scores_to_keep(sql, tenant, of_thread) if keep_scores else []
-    erasure = _bury(sql, tenant, "thread", subject, delete_thread(sql, tenant, thread_id), len(scores))
+    erasure = _bury(sql, tenant, "thread", thread_id, delete_thread(sql, tenant, thread_id), len(scores))
     _keep(sql, tenant, erasure, scores)
     return erasure
 
 
-def _erase_feedback(
-    sql: Sql, tenant: Tenant, user_id: str, subject: str, rows: Deleted, scores: int, keep_scores: bool
-) -> Erasure:
+def _erase_feedback(sql: Sql, tenant: Tenant, user_id: str, rows: Deleted, scores: int, keep_scores: bool) -> Erasure:
     """Delete the feedback of a user that is left, on other people's threads, and bury the user. `rows` and `scores` are
     those of the user's own threads.
     """
@@ -223,7 +221,7 @@ def _erase_feedback(
     sql.execute(held.order_by(runs.c.run_id).with_for_update())
     kept = _scores_to_keep(sql, tenant, feedback.c.user_id == user_id) if keep_scores else []
     elsewhere = Deleted(rows={feedback.name: sql.execute(delete(feedback).where(*own)).rowcount})
-    erasure = _bury(sql, tenant, "user", subject, together([rows, elsewhere]), scores + len(kept))
+    erasure = _bury(sql, tenant, "user", user_id, together([rows, elsewhere]), scores + len(kept))
     _keep(sql, tenant, erasure, kept)
     return erasure
 
@@ -268,7 +266,8 @@ def _keep(sql: Sql, tenant: Tenant, erasure: Erasure, scores: Sequence[dict[str,
         sql.execute(insert(kept_scores), [{**place, "idx": idx, **row} for idx, row in enumerate(scores)])
 
 
-def _bury(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str, deleted: Deleted, scores: int) -> Erasure:
+def _bury(sql: Sql, tenant: Tenant, kind: ErasureKind, id_: str, deleted: Deleted, scores: int) -> Erasure:
+    subject = subjects_of(make_secret(sql, tenant, "tombstone_secret"), kind, id_)[0]
     erasure = _tombstone(kind, subject, deleted, scores)
     sql.execute(insert(erasures).values(tenant_id=tenant.name, **erasure.model_dump()))
     return erasure
@@ -289,11 +288,12 @@ def _select() -> Select[Any]:
     return select(*(erasures.c[name] for name in Erasure.model_fields))
 
 
-def _find(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str) -> Erasure | None:
+def _find(sql: Sql, tenant: Tenant, kind: ErasureKind, id_: str) -> Erasure | None:
     """None also for a thread on a user's ledger: a tombstone does not say whose thread it was."""
     if kind == "thread" and tenant.user_id is not None:
         return None
-    own = _select().where(_of(tenant, kind), erasures.c.subject == subject)
+    subjects = subjects_of(find_secret(sql, tenant, "tombstone_secret"), kind, id_)
+    own = _select().where(_of(tenant, kind), erasures.c.subject.in_(subjects))
     row = sql.execute(own.order_by(erasures.c.created_at.desc()).limit(1)).mappings().one_or_none()
     return None if row is None else _to_erasure(tenant, row)
 
