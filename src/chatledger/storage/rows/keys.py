@@ -13,7 +13,6 @@ import binascii
 import json
 import os
 import re
-import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any, TypeAlias, cast
 
 from chatledger.arguments import STR_OR_NONE, Kind, require
 from chatledger.errors import EncryptionError, InvalidArgument, MissingExtra
+from chatledger.storage.drivers.private_file import NotPrivate, read_private
 from chatledger.storage.rows.derive import derive_key
 from chatledger.storage.schema.text import encode_text
 
@@ -144,17 +144,16 @@ def read_keys(path: str | os.PathLike[str]) -> Keys:
     Returns the function that `Ledger.open(keys=…)` takes. The file is read once, so open the ledger again after a
     change.
 
-    Raises EncryptionError if the file cannot be read, if others than its owner can read it, or if it has another form,
-    and MissingExtra without `chatledger[crypto]`.
+    Raises EncryptionError if the file cannot be read, if others than its owner can read it, if another user than root
+    and this one owns it, or if it has another form, and MissingExtra without `chatledger[crypto]`.
     """
-    file = Path(path)
     try:
-        mode, text = file.stat().st_mode, file.read_text(encoding="utf-8")
+        text, _ = read_private(path)
     except (OSError, UnicodeDecodeError) as error:
         raise EncryptionError(f"the keys cannot be read: {error}") from None
-    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise EncryptionError(f"others than its owner may read {file}; run: chmod 600 {file}")
-    rings = _read_rings(file, text)
+    except NotPrivate as error:
+        raise EncryptionError(str(error)) from None
+    rings = _read_rings(Path(path), text)
     return rings.get
 
 
