@@ -243,7 +243,6 @@ async def test_a_file_that_is_made_is_private_and_so_are_its_wal_and_its_copies(
     async with Ledger.open(tmp_path / "a.db") as ledger:
         await ledger.threads.create(THREAD)
         assert modes(tmp_path) == {"a.db": "600", "a.db-shm": "600", "a.db-wal": "600"}
-    (tmp_path / "b.db.unfinished").write_text("of a backup that was killed")
     await asyncio.to_thread(chatledger.backup, tmp_path / "a.db", tmp_path / "b.db")
     await asyncio.to_thread(chatledger.restore, tmp_path / "b.db", tmp_path / "c.db")
     await asyncio.to_thread(chatledger.migrate, tmp_path / "d.db")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -283,22 +281,11 @@ async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]
 
 @contextmanager
 def open_output(output: str | None) -> Iterator[Callable[[str], object]]:
-    """Yields a function that writes to stdout, or to a file that appears only once it is complete.
-
-    A pipe or a device such as /dev/null is written directly: a rename would replace it for every program.
-    """
+    """Yields a function that writes to stdout, or to a file that appears only once it is complete."""
     if output is None:
         yield sys.stdout.write
         return
-    target = Path(output).resolve()
-    if target.exists() and not target.is_file():
-        with target.open("w", encoding="utf-8", newline="\n") as stream:
-            yield stream.write
-        return
-    partial = target.with_name(f"{target.name}.part")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as stream:
-            yield stream.write
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    from chatledger.storage.drivers.new_file import text_file
+
+    with text_file(output) as stream:
+        yield stream.write

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -213,7 +212,10 @@ def show(
 
 
 def _write(file: str, text: str) -> None:
-    Path(file).write_text(text, encoding="utf-8")
+    from chatledger.storage.drivers.new_file import text_file
+
+    with text_file(file) as stream:
+        stream.write(text)
 
 
 def _say_neighbours(history: History, size: int | None) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,6 +21,8 @@ from chatledger.errors import InvalidArgument
 from chatledger.server.access import Caller
 from chatledger.server.problems import TokensUnreadable
 from chatledger.server.token_entries import FORM, TokenEntry, hash_of
+from chatledger.storage.drivers.new_file import text_file
+from chatledger.storage.drivers.private_file import NotPrivate, read_private
 
 try:
     import fcntl
@@ -106,16 +106,14 @@ class TokenFile:
             found = self._path.stat()
         except OSError as error:
             raise InvalidArgument("tokens", f"cannot be read: {error}") from None
-        state = (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size)
-        if state == self._read:
+        if _state(found) == self._read:
             return
-        if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:
-            raise InvalidArgument("tokens", f"others than its owner may read {self._path}; run: chmod 600 {self._path}")
-        entries = [_read_entry(self._path, one) for one in _load(self._path)]
+        raw, found = _read(self._path)
+        entries = [_read_entry(self._path, one) for one in raw]
         self._by_hash, self._by_id = {one.sha256: one for one in entries}, {one.id: one for one in entries}
         if len(self._by_hash) != len(self._by_id):
             raise InvalidArgument("tokens", f"two entries of {self._path} have the same id")
-        self._read = state
+        self._read = _state(found)
 
     def _refresh_while_serving(self) -> None:
         try:
@@ -136,11 +134,22 @@ def _valid(entry: TokenEntry | None) -> Caller | None:
     return None if entry is None or entry.has_expired else entry.caller
 
 
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size
+
+
 def _load(path: Path) -> list[dict[str, Any]]:
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[list[dict[str, Any]], os.stat_result]:
     try:
-        return list(json.loads(path.read_text(encoding="utf-8"))["tokens"])
+        text, found = read_private(path)
+        return list(json.loads(text)["tokens"]), found
     except OSError as error:
         raise InvalidArgument("tokens", f"cannot be read: {error}") from None
+    except NotPrivate as error:
+        raise InvalidArgument("tokens", str(error)) from None
     except (KeyError, TypeError, ValueError):
         raise _wrong_form(path) from None
 
@@ -171,17 +180,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, tokens: list[dict[str, Any]]) -> None:
-    """Replace the file in one step, so that a server that reads it meets the old or the new one. The file keeps its
-    owner, because the server may run as another user than the one who makes a token.
-    """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # only its owner can read it
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"tokens": tokens}, file, indent=2)
-            file.write("\n")
-        if os.name == "posix" and path.exists() and path.stat().st_uid != os.geteuid():
-            os.chown(name, path.stat().st_uid, path.stat().st_gid)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    """Replace the file in one step, so that a server that reads it meets the old or the new one."""
+    with text_file(path) as file:
+        json.dump({"tokens": tokens}, file, indent=2)
+        file.write("\n")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chatledger.errors import ChatLedgerError, MissingExtra
 from chatledger.ledger import Ledger
+from chatledger.storage.drivers.new_file import new_file
 from chatledger.storage.repositories.frames import frame_schema
 
 if TYPE_CHECKING:
@@ -46,17 +48,12 @@ async def export_parquet(
     schemas = {name: frame_schema(name) for name in FRAMES}  # raises MissingExtra before the folder is made
     os.makedirs(folder, exist_ok=True)
     chosen = {"user_id": user_id, "since": since, "until": until, "model": model, "agent": agent}
-    unfinished = {name: folder / f"{name}.parquet.part" for name in FRAMES}
-    try:
-        rows = {}
+    rows = {}
+    with ExitStack() as unfinished:
         for name, schema in schemas.items():
+            file = unfinished.enter_context(new_file(folder / f"{name}.parquet", replace=True))
             batches = getattr(ledger.frames, name)(**chosen, on_damage=on_damage)
-            rows[name] = await _write(unfinished[name], schema, batches, functools.partial(on_batch, name))
-        for name in FRAMES:
-            os.replace(unfinished[name], folder / f"{name}.parquet")
-    finally:
-        for file in unfinished.values():
-            file.unlink(missing_ok=True)
+            rows[name] = await _write(file, schema, batches, functools.partial(on_batch, name))
     return rows
 
 

@@ -29,6 +29,7 @@ from chatledger.storage.drivers.urls import (
 from chatledger.storage.schema.distribution import has_citus, is_worker, only_servers_distribute
 from chatledger.storage.schema.row_security import agreed, only_postgresql
 from chatledger.storage.upgrade.files import inspect_file
+from chatledger.storage.upgrade.intruders import refuse_intruders
 from chatledger.storage.upgrade.versions import (
     VERSION_TABLE,
     SchemaStatus,
@@ -83,11 +84,11 @@ async def open_sqlite(url: URL, *, migrate: bool, timeout: float) -> OpenDatabas
         database = SqliteDatabase(path, timeout)
         await database.create_schema()
         return database
-    await asyncio.to_thread(prepare_file, path, migrate=migrate)
+    await asyncio.to_thread(prepare_file, path, migrate=migrate, url=url)
     return SqliteDatabase(path, timeout)
 
 
-def prepare_file(path: str, *, migrate: bool) -> None:
+def prepare_file(path: str, *, migrate: bool, url: URL | None = None) -> None:
     """Two processes may call this at once. One creates or migrates the file under the file's write lock; the other
     waits and finds it done.
     """
@@ -96,6 +97,7 @@ def prepare_file(path: str, *, migrate: bool) -> None:
     status = file.status
     if file.foreign:
         raise _foreign(status, command)
+    refuse_intruders(file.intruders, path, url)
     if migrate and status.found is None:
         status = _create_file(path, command)
     if migrate and status.older:

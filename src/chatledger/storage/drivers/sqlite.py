@@ -26,6 +26,8 @@ PAGE_SIZE = "PRAGMA page_size = 8192"
 """The page size of a file that this connection creates; an existing file keeps its own. A page of the default 4,096
 bytes holds up to three messages and leaves a sixth of itself empty. Commits take equally long with both sizes.
 """
+UNTRUSTED = "PRAGMA trusted_schema = OFF"
+"""A file may come from somebody else: what its schema calls may not have effects outside of the database."""
 
 
 class SqliteDriver:
@@ -148,7 +150,7 @@ def _connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connectio
         check_same_thread=False,  # one thread may open or use it and another close it, but never at the same time
         cached_statements=256,
     )
-    for pragma in (PAGE_SIZE, *sqlite_pragmas(timeout)):
+    for pragma in (PAGE_SIZE, UNTRUSTED, *sqlite_pragmas(timeout)):
         if "journal_mode" not in pragma:
             connection.execute(pragma)
         elif not read_only:

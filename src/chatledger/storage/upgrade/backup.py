@@ -19,7 +19,8 @@ from chatledger.arguments import FUNCTION_OR_NONE, PATH, require
 from chatledger.errors import StorageError
 from chatledger.models import Progress
 from chatledger.models.secrets import is_secret_name
-from chatledger.storage.drivers.sqlite import create_private, file_uri
+from chatledger.storage.drivers.new_file import new_file, stands_there
+from chatledger.storage.drivers.sqlite import file_uri
 from chatledger.storage.drivers.urls import (
     ADDRESS,
     BUSY_TIMEOUT,
@@ -29,6 +30,7 @@ from chatledger.storage.drivers.urls import (
     sqlite_path,
 )
 from chatledger.storage.upgrade.files import file_error, inspect_file, require_folder
+from chatledger.storage.upgrade.intruders import refuse_intruders
 from chatledger.storage.upgrade.versions import require_usable
 
 PAGES = 256
@@ -56,20 +58,19 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
     if not Path(source).exists():
         raise StorageError(f"there is no file {source}")
     require_usable(inspect_file(source).status, f"chatledger migrate --url {shlex.quote(source)}")
-    if target.exists():
-        raise StorageError(f"{target} exists already; a backup does not overwrite")
+    _require_free(target, "a backup does not overwrite")
     require_folder(target)
-    unfinished = target.with_name(target.name + ".unfinished")
-    unfinished.unlink(missing_ok=True)  # of a backup that was killed
-    create_private(unfinished)
     try:
-        _copy(source, unfinished, progress)
-        _require_whole(unfinished)
-        os.rename(unfinished, target)
+        with new_file(target) as unfinished:
+            _copy(source, unfinished, progress)
+            _require_whole(unfinished)
+            _require_free(target, "a backup does not overwrite")
+    except FileExistsError:
+        raise StorageError(f"{target} exists already; a backup does not overwrite") from None
+    except OSError as error:
+        raise StorageError(f"cannot write {target}: {error.strerror}") from error
     except sqlite3.Error as error:
         raise file_error(source, f"cannot copy {source} to {target}", error) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
     return target
 
 
@@ -80,10 +81,18 @@ def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress 
     require(PATH, source=source)
     require(ADDRESS, url=url)
     require(FUNCTION_OR_NONE, progress=progress)
-    target = Path(_path_of(read_url(url), f"pg_restore --exit-on-error {shlex.quote(str(source))} --dbname"))
-    if target.exists():
-        raise StorageError(f"{target} exists already; move it away to restore over it")
+    address = read_url(url)
+    target = Path(_path_of(address, f"pg_restore --exit-on-error {shlex.quote(str(source))} --dbname"))
+    _require_free(target, "move it away to restore over it")
+    if os.path.exists(source):
+        refuse_intruders(inspect_file(os.fspath(source)).intruders, os.fspath(source), address)
     return backup(source, target, progress=progress)
+
+
+def _require_free(target: Path, advice: str) -> None:
+    taken = stands_there(target)
+    if taken is not None:
+        raise StorageError(f"{taken} exists already; {advice}")
 
 
 def _path_of(address: URL, command: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from chatledger.errors import StorageError
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sqlite import file_uri
 from chatledger.storage.drivers.urls import BUSY_TIMEOUT
+from chatledger.storage.upgrade.intruders import find_intruders
 from chatledger.storage.upgrade.versions import VERSION_TABLE, SchemaStatus, status_of
 
 
@@ -24,6 +26,8 @@ class FileState:
     status: SchemaStatus
     foreign: bool
     """The file has tables, but none of chatledger's."""
+    intruders: Sequence[str] = ()
+    """What of the file would run with the ledger and is not of its schema."""
 
 
 def inspect_file(path: str) -> FileState:
@@ -64,4 +68,5 @@ def _read_state(connection: sqlite3.Connection) -> FileState:
     if VERSION_TABLE not in names:
         return FileState(status_of(None), foreign=bool(names))
     row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-    return FileState(status_of(row and row[0]), foreign=False)
+    status = status_of(row and row[0])
+    return FileState(status, foreign=False, intruders=find_intruders(connection, status.found))

@@ -1,9 +1,9 @@
 """Migrates a database from one revision to another with Alembic, which no other module imports.
 
 A lock keeps other migrators out: a session advisory lock on PostgreSQL, the write lock on SQLite. A SQLite file is
-first copied with SQLite's own backup to `<file>.<revision>.bak`. Its migrations then run in one transaction, all or
-none. On PostgreSQL each revision is a transaction. If it does not get a lock soon, it ends and is tried again: while
-it waits for a table's lock, all later statements wait behind it.
+first copied with SQLite's own backup to `<file>.<revision>.bak`, and never over another file. Its migrations then run
+in one transaction, all or none. On PostgreSQL each revision is a transaction. If it does not get a lock soon, it ends
+and is tried again: while it waits for a table's lock, all later statements wait behind it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import io
 import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,13 +29,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from chatledger.arguments import BOOL, BOOL_OR_NONE, STR, require
 from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
 from chatledger.storage.drivers.errors import Kind, read_failure, translate
-from chatledger.storage.drivers.sqlite import SqliteConnection, create_private
+from chatledger.storage.drivers.new_file import new_file, stands_there
+from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import ADDRESS, MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
 from chatledger.storage.schema import distribution, row_security
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS
 from chatledger.storage.upgrade.discard import NOTHING, Allowed, comment, require_nothing_lost
 from chatledger.storage.upgrade.files import inspect_file
+from chatledger.storage.upgrade.intruders import refuse_intruders
 from chatledger.storage.upgrade.users_views import require_no_readers
 from chatledger.storage.upgrade.versions import (
     HEAD,
@@ -55,6 +58,8 @@ RETRY_AFTER = (1, 2, 4, 8, 16)
 """Seconds between the attempts of a revision."""
 _ASK_AGAIN = 0.1
 """Seconds between two checks whether another migrator has ended."""
+_MOST_COPIES = 100
+"""A file that fails to migrate is copied at each attempt."""
 WAIT_FOR_MIGRATOR = 600
 """Seconds that a SQLite migrator waits for another one. Migrating a large file takes long."""
 
@@ -84,10 +89,10 @@ def migrate(
     `discard_tombstones=True` the tombstones of erasures. Without them a migration that would lose some changes nothing,
     and raises StorageError with the counts. Removed and revised messages are always refused.
 
-    A SQLite file is first copied to `<file>.<revision>.bak`; its migration is one transaction. On PostgreSQL each
-    revision is a transaction. Raises StorageError, InvalidArgument for an unknown revision, and SchemaMismatch for a
-    database that is more than one revision newer. With `distributed`, raises StorageError before anything is changed if
-    a table that is not distributed has rows.
+    A SQLite file is first copied to `<file>.<revision>.bak`, or to `<file>.<revision>.2.bak` if that exists; its
+    migration is one transaction. On PostgreSQL each revision is a transaction. Raises StorageError, InvalidArgument for
+    an unknown revision, and SchemaMismatch for a database that is more than one revision newer. With `distributed`,
+    raises StorageError before anything is changed if a table that is not distributed has rows.
     """
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
@@ -103,7 +108,9 @@ def migrate(
             raise distribution.only_servers_distribute()
         if sqlite_path(address) == MEMORY:
             raise StorageError("a database in memory is made at the newest revision when it is opened")
-        return upgrade_file(sqlite_path(address), to=to, allowed=allowed)
+        path = sqlite_path(address)
+        refuse_intruders(inspect_file(path).intruders, path, address)
+        return upgrade_file(path, to=to, allowed=allowed)
     work = _migrate_postgresql(address, to, require_schema_name(schema), rls, allowed, distributed=distributed)
     return _in_new_loop(work)
 
@@ -277,7 +284,7 @@ def _upgrade_locked(connection: SqliteConnection, path: str, to: str, allowed: A
     with connection.transaction("BEGIN IMMEDIATE") as sql:
         status = _require_safe(sql.connection, None, to, allowed)
         if status.found is not None and not _is_done(status, to):
-            _copy(path, f"{path}.{status.found}.bak")
+            _copy(path, f"{path}.{status.found}")
         status = _run(sql.connection, None, to)
         broken = sql.connection.exec_driver_sql("PRAGMA foreign_key_check").all()
         if broken:
@@ -285,18 +292,14 @@ def _upgrade_locked(connection: SqliteConnection, path: str, to: str, allowed: A
     return status
 
 
-def _copy(path: str, target: str) -> None:
+def _copy(path: str, beginning: str) -> None:
     """Copy the committed state to one consistent file. The migrator's write lock keeps other writers out meanwhile."""
-    create_private(target)
-    source = sqlite3.connect(path)
-    try:
-        copy = sqlite3.connect(target)
-        try:
-            source.backup(copy)
-        finally:
-            copy.close()
-    finally:
-        source.close()
+    names = (Path(f"{beginning}{number}.bak") for number in ("", *(f".{more}" for more in range(2, _MOST_COPIES))))
+    target = next((name for name in names if stands_there(name) is None), None)
+    if target is None:
+        raise StorageError(f"there are {_MOST_COPIES} copies such as {beginning}.bak; delete those of no use")
+    with new_file(target) as made, closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(made)) as copy:
+        source.backup(copy)
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
