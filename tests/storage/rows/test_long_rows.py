@@ -22,6 +22,7 @@ LONG: dict[str, list[ChatMessage]] = {
 READS: dict[str, Callable[[Ledger], Awaitable[Any]]] = {
     "whole": lambda ledger: ledger.messages.history("t"),
     "a few": lambda ledger: ledger.messages.history("t", last=3),
+    "last turns": lambda ledger: ledger.messages.history("t", last_turns=3),
     "by tokens": lambda ledger: ledger.messages.history("t", max_tokens=10_000_000),
 }
 
