@@ -72,7 +72,7 @@ WRITES = [
     "serve",
 ]
 """These do not migrate either. One who wants that types `migrate`, or `--migrate`."""
-ELSEWHERE = {"migrate", "backup", "restore", "convert", "formats", "token"}
+ELSEWHERE = {"migrate", "backup", "restore", "convert", "formats", "token add", "token list", "token revoke"}
 """`migrate` is what may change a schema; the others change no database: `backup` and `restore` make a file."""
 
 

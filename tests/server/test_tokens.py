@@ -206,15 +206,70 @@ async def test_two_users_see_their_own_threads(ledger: Ledger, path: Path) -> No
             assert [thread["thread_id"] for thread in listed] == [f"{user}'s"]
 
 
-def test_the_command_makes_a_token_for_a_user_or_an_administrator(path: Path, tmp_path: Path) -> None:
-    made = chatledger("token", "--tokens", path, "--user", "ada", "--json", cwd=tmp_path).json
-    assert TokenFile(path).find(made.pop("token")) == Caller("ada")
-    assert made == {"tenant": "default", "user_id": "ada", "admin": False}
-    printed = chatledger("token", "--tokens", path, "--admin", "--tenant", "acme", cwd=tmp_path)
+def test_the_command_makes_a_token_for_a_user_an_administrator_or_an_operator(path: Path, tmp_path: Path) -> None:
+    made = chatledger("token", "add", "--tokens", path, "--user", "ada", "--scope", "ask", "--name", "phone",
+                      "--expires", "2100-01-01", "--json", cwd=tmp_path).json  # fmt: skip
+    assert TokenFile(path).find(made.pop("token")) == Caller("ada", scope="ask")
+    [entry] = TokenFile(path).entries()
+    assert made == {
+        "id": entry.id,
+        "name": "phone",
+        "tenant": "default",
+        "user_id": "ada",
+        "admin": False,
+        "scope": "ask",
+        "created_at": entry.created_at,
+        "expires_at": "2100-01-01T00:00:00+00:00",
+    }
+    printed = chatledger("token", "add", "--tokens", path, "--admin", "--tenant", "acme", cwd=tmp_path)
     assert TokenFile(path).find(printed.out.strip()) == Caller(admin=True, tenant="acme")
+    printed = chatledger("token", "add", "--tokens", path, "--operator", cwd=tmp_path)
+    assert TokenFile(path).find(printed.out.strip()) == Caller(scope="operator")
 
 
-@pytest.mark.parametrize("options", [[], ["--user", "ada", "--admin"]])
-def test_the_command_asks_for_one_of_them(path: Path, tmp_path: Path, options: list[str]) -> None:
-    assert chatledger("token", "--tokens", path, *options, cwd=tmp_path).code == 2
+def test_the_command_of_earlier_releases_still_adds_a_token(path: Path, tmp_path: Path) -> None:
+    printed = chatledger("token", "--tokens", path, "--user", "ada", cwd=tmp_path)
+    assert TokenFile(path).find(printed.out.strip()) == Caller("ada")
+    assert "revoke" in chatledger("token", "--help", cwd=tmp_path).out
+
+
+def test_tokens_are_listed_and_revoked_by_their_ids(path: Path, tmp_path: Path) -> None:
+    write(path, {"sha256": HASH, "user_id": "bob"}, {"sha256": "1" * 64, "admin": True, "expires_at": "2020-01-01T00Z"})
+    listed = chatledger("token", "list", "--tokens", path, "--json", cwd=tmp_path).json
+    assert [(one["id"], one["user_id"], one["scope"]) for one in listed["items"]] == [
+        ("0" * 12, "bob", "write"),
+        ("1" * 12, None, "write"),
+    ]
+    shown = chatledger("token", "list", "--tokens", path, cwd=tmp_path).out
+    assert "user bob" in shown
+    assert "(over)" in shown
+    assert HASH not in shown
+    assert "user bob" in chatledger("token", "revoke", "0" * 12, "--tokens", path, cwd=tmp_path).out
+    assert [one.id for one in TokenFile(path).entries()] == ["1" * 12]
+    unknown = chatledger("token", "revoke", "0" * 12, "--tokens", path, cwd=tmp_path)
+    assert (unknown.code, "token list" in unknown.error) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--user", "ada", "--admin"],
+        ["--admin", "--operator"],
+        ["--operator", "--scope", "read"],
+        ["--admin", "--scope", "ask"],
+        ["--user", "ada", "--expires", "2020-01-01"],
+    ],
+    ids=str,
+)
+def test_the_command_refuses_what_makes_no_token(path: Path, tmp_path: Path, options: list[str]) -> None:
+    for words in (["token"], ["token", "add"]):
+        refused = chatledger(*words, "--tokens", path, *options, cwd=tmp_path)
+        assert refused.code == 2, refused
+    assert not path.exists() or TokenFile(path).entries() == []
+
+
+@pytest.mark.parametrize("command", [["list"], ["revoke", "a"]], ids=str)
+def test_the_command_makes_no_file_where_there_is_none(path: Path, tmp_path: Path, command: list[str]) -> None:
+    assert chatledger("token", *command, "--tokens", path, cwd=tmp_path).code == 2
     assert not path.exists()

@@ -156,6 +156,7 @@ VISITS: Mapping[str, list[Visit]] = {
     "retract_feedback": [Visit()],
     "sum_usage": a_list("thread_id", by=["user", "agent", "thread"]),
     "count_stats": a_list(by="model"),
+    "get_metrics": [Visit(403)],
     "list_conversations": [Visit(200), Visit(query={"after": CONVERSATION}), Visit(query={"after": THREAD})],
     "create_conversation": [Visit(400, body={"items": [{"type": "item_reference", "id": ITEM}]})],
     "retrieve_conversation": [Visit(), Visit(path=_THREAD_OF_BOB)],

@@ -32,6 +32,7 @@ from chatledger.cli import (
     serve,
     sql,
     threads,
+    tokens,
     usage,
 )
 from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
@@ -73,6 +74,7 @@ app.add_typer(runs.app, name="runs", cls=CommandGroup)
 usage.add_to(app)
 app.add_typer(feedback.app, name="feedback", cls=CommandGroup)
 serve.add_to(app)
+app.add_typer(tokens.app, name="token", cls=tokens.TokenGroup)
 demo.add_to(app)
 
 
@@ -86,7 +88,7 @@ class _Command(TyperCommand):
                 setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010 - older releases have no such method
 
 
-for _group in (app, branches.app, feedback.app, runs.app):
+for _group in (app, branches.app, feedback.app, runs.app, tokens.app):
     for _command in _group.registered_commands:
         _command.cls = _Command
 

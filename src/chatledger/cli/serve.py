@@ -1,4 +1,4 @@
-"""`serve` and `token`: the HTTP server of a ledger, and the tokens that it accepts."""
+"""`serve`: the HTTP server of a ledger."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import KEY_FILE, Debug, Json, Tenant, Url, in_ledger, require_files, run
+from chatledger.cli.exit_codes import ExitCode, UsageError
+from chatledger.cli.options import KEY_FILE, Debug, Tenant, Url, in_ledger, require_files, run
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Tokens = Annotated[
-    str | None, typer.Option("--tokens", metavar="FILE", help="File with the tokens, as `chatledger token` writes it.")
+    str | None,
+    typer.Option("--tokens", metavar="FILE", help="File with the tokens, as `chatledger token add` writes it."),
 ]
 
 
 def add_to(app: typer.Typer) -> None:
     app.command("serve")(serve)
-    app.command("token")(token)
 
 
 def serve(
@@ -74,7 +74,7 @@ def serve(
     A socket of --uds has mode 600: it lets in no other user of the machine. SIGTERM ends the server after the requests
     that it is working on.
 
-    Example: chatledger token --tokens tokens.json --user ada; chatledger serve --tokens tokens.json --host 0.0.0.0
+    Example: chatledger token add --tokens tokens.json --user ada; chatledger serve --tokens tokens.json --host 0.0.0.0
     """
 
     def command() -> int:
@@ -138,36 +138,3 @@ def serve(
 
 async def _nothing(ledger: Ledger) -> int:
     return ExitCode.OK
-
-
-def token(
-    tokens: Annotated[str, typer.Option("--tokens", metavar="FILE", help="File of the tokens, made if it is missing.")],
-    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="The user whom the token lets in.")] = None,
-    admin: Annotated[bool, typer.Option("--admin", help="Let in the administrator, who sees all users.")] = False,
-    tenant: Tenant = "default",
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Make a token for `chatledger serve --tokens FILE`, and print it.
-
-    The file keeps only a hash of the token, so it cannot be shown again. To withdraw a token, remove its entry from the
-    file: a running server notices.
-    """
-
-    def command() -> int:
-        if (user is None) != admin:
-            raise UsageError("give --user USER or --admin" + (", not both" if admin else ""))
-        from chatledger.server.access import Caller
-        from chatledger.server.tokens import TokenFile
-
-        made = TokenFile.create(tokens).add(Caller(user, admin, tenant))
-        if as_json:
-            from chatledger.cli.output import print_json
-
-            print_json({"token": made, "tenant": tenant, "user_id": user, "admin": admin})
-        else:
-            print(made)
-            say(f"{tokens} accepts it for {'the administrator' if admin else f'user {user}'} of tenant {tenant}")
-        return ExitCode.OK
-
-    run(command, debug=debug)

@@ -28,13 +28,15 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine to itself, as a Host header has them."""
 
 _PUBLIC = ("/login", "/healthz", "/static/")
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+"""The methods that change nothing."""
 
 
 TokenScope: TypeAlias = Literal["read", "ask", "write", "operator"]
 """What a caller may do. Each of `read`, `ask` and `write` may do what the one before it may. An operator reads the
 metrics of the server, and no conversation.
 """
+_GROWING: tuple[TokenScope, ...] = ("read", "ask", "write")
 _SCOPE = Kind("read, ask, write or operator", words=get_args(TokenScope))
 
 
@@ -67,14 +69,24 @@ class Caller:
         if self.admin and self.scope == "ask":
             raise InvalidArgument("scope", "ask is for a user, because an administrator has no threads of their own")
 
+    def may(self, needed: TokenScope) -> bool:
+        """Whether the scope allows what needs this one."""
+        if "operator" in (self.scope, needed):
+            return self.scope == needed
+        return _GROWING.index(self.scope) >= _GROWING.index(needed)
+
+    def require(self, needed: TokenScope) -> None:
+        """Raises OutOfScope unless the caller may do this."""
+        if not self.may(needed):
+            raise OutOfScope(self.scope, needed)
+
     def of_token(self, token_id: str) -> Caller:
         """The same caller, by a token of that id."""
         return replace(self, token_id=token_id)
 
     def view(self, ledger: Ledger) -> Ledger:
         """The ledger as the caller sees it. It costs no round trip. Raises OutOfScope for an operator."""
-        if self.scope == "operator":
-            raise OutOfScope("operator", "read")
+        self.require("read")
         of_tenant = ledger.tenant(self.tenant)
         return of_tenant if self.user_id is None else of_tenant.user(self.user_id)
 
@@ -116,7 +128,7 @@ class Gate:
         if self._hosts is not None and without_port(host) not in self._hosts:
             detail = f"the hosts that this server was told to accept do not include {without_port(host)!r}"
             return problem(421, "UnknownHost", detail)
-        if scope["method"] not in _SAFE and self._is_foreign(headers, host):
+        if scope["method"] not in SAFE and self._is_foreign(headers, host):
             return problem(403, "ForeignSite", "a page of another site sent this request; name its origin with --cors")
         if path_within(scope).startswith(_PUBLIC):
             return None

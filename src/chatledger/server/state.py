@@ -11,7 +11,7 @@ from fastapi import Depends, Query, Request
 
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.ledger import Ledger
-from chatledger.server.access import Authenticate, Caller
+from chatledger.server.access import SAFE, Authenticate, Caller
 from chatledger.server.limits import ServerLimits
 from chatledger.server.tokens import TokenFile
 
@@ -70,10 +70,25 @@ async def _caller(request: Request) -> Caller:
 
 
 async def _ledger(request: Request) -> Ledger:
+    caller_of(request).require("read" if request.method in SAFE else "write")
+    return caller_of(request).view(_opened(request))
+
+
+async def _asking(request: Request) -> Ledger:
+    caller_of(request).require("ask")
+    return caller_of(request).view(_opened(request))
+
+
+async def _operated(request: Request) -> Ledger:
+    caller_of(request).require("operator")
+    return _opened(request)
+
+
+def _opened(request: Request) -> Ledger:
     ledger = state_of(request).ledger
     if ledger is None:
         raise StorageError("the server has not opened its ledger yet", retryable=True)
-    return caller_of(request).view(ledger)
+    return ledger
 
 
 async def _page_size(
@@ -87,7 +102,13 @@ async def _page_size(
 
 
 Mine = Annotated[Ledger, Depends(_ledger)]
-"""The ledger as the caller sees it."""
+"""The ledger as the caller sees it, for a caller who may read, and who may write where the request is no GET."""
+Asking = Annotated[Ledger, Depends(_asking)]
+"""The ledger as the caller sees it, for a route that a token of scope `ask` may call. Such a route refuses what that
+scope does not cover with `asking.py`.
+"""
+Operated = Annotated[Ledger, Depends(_operated)]
+"""The whole ledger, for what an operator reads: no row of any tenant."""
 Who = Annotated[Caller, Depends(_caller)]
 Shared = Annotated[State, Depends(_state)]
 Limit = Annotated[int, Depends(_page_size)]

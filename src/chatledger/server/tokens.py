@@ -68,7 +68,7 @@ class TokenFile:
         return _valid(self._by_id.get(token_id))
 
     def entries(self) -> list[TokenEntry]:
-        """All entries in the order of the file, expired ones too."""
+        """All entries in the order of the file, expired ones too. The newest is the last one."""
         self._refresh()
         return list(self._by_hash.values())
 
@@ -162,7 +162,7 @@ def _read_entry(path: Path, entry: Any) -> TokenEntry:
 
 
 def _wrong_form(path: Path) -> InvalidArgument:
-    return InvalidArgument("tokens", f"file {path} has another form than {FORM}; `chatledger token` writes it")
+    return InvalidArgument("tokens", f"file {path} has another form than {FORM}; `chatledger token add` writes it")
 
 
 @contextmanager

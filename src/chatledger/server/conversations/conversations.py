@@ -11,7 +11,7 @@ from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Thread, is_redacted
 from chatledger.server.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
-from chatledger.server.conversations.items import items_of, to_messages
+from chatledger.server.conversations.items import items_of, refuse_all_but_user_items, to_messages
 
 KIND = "conversation"
 """The kind of the threads that are conversations here."""
@@ -34,6 +34,7 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
     """
     conversation_id = _new_id(caller, key)
     messages = to_messages(body.items or [], *([] if key is None else [conversation_id]))
+    refuse_all_but_user_items(caller, body.items or [], messages)
     try:
         async with ledger.begin() as transaction:
             thread = await transaction.threads.create(

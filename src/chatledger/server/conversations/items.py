@@ -17,6 +17,8 @@ from chatledger.ids import derived_id, new_ids
 from chatledger.models import ChatMessage
 from chatledger.models.json import text_bytes
 from chatledger.models.limits import MAX_KEY_BYTES
+from chatledger.server.access import Caller
+from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.conversations.item_types import ITEM_TYPES, MESSAGE, NO_ITEMS, UNKNOWN
 
 _CODEC = get_codec("openai-responses")
@@ -44,6 +46,13 @@ def to_messages(items: Sequence[Any], *request: str) -> list[ChatMessage]:
     count = len(items)
     new = [derived_id("item", *request, str(idx)) for idx in range(count)] if request else new_ids(count)
     return [_to_message(item, f"items[{idx}]", id_) for idx, (item, id_) in enumerate(zip(items, new, strict=True))]
+
+
+def refuse_all_but_user_items(caller: Caller, items: Sequence[Any], messages: Sequence[ChatMessage]) -> None:
+    """Raises OutOfScope for an item that is no message of role user, unless the caller may write."""
+    for index, item in enumerate(items):
+        refuse_beyond_ask(caller, **{f"items[{index}] of type {_type_of(item)}": _type_of(item) != MESSAGE})
+    refuse_all_but_questions(caller, messages, of="items", besides=frozenset({"format", "residual"}))
 
 
 def _to_message(item: Any, path: str, new: str) -> ChatMessage:

@@ -20,12 +20,12 @@ from chatledger.server.conversations.bodies import (
 )
 from chatledger.server.conversations.conversations import KIND, create_conversation, find_conversation
 from chatledger.server.conversations.item_pages import find_item, read_page
-from chatledger.server.conversations.items import Item, items_of, to_messages
+from chatledger.server.conversations.items import Item, items_of, refuse_all_but_user_items, to_messages
 from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import PathId
-from chatledger.server.state import Mine, Who
+from chatledger.server.state import Asking, Mine, Who
 
 router = json_router(
     prefix="/conversations",
@@ -66,7 +66,7 @@ async def list_conversations(
 
 
 @router.post("", operation_id="create_conversation")
-async def create(ledger: Mine, caller: Who, body: NewConversation, key: IdempotencyKey) -> ConversationResource:
+async def create(ledger: Asking, caller: Who, body: NewConversation, key: IdempotencyKey) -> ConversationResource:
     """Create a conversation, with up to 20 items."""
     return ConversationResource.of(await create_conversation(ledger, caller, body, key))
 
@@ -111,13 +111,19 @@ async def list_items(
 
 @router.post("/{conversation_id}/items", response_model=ItemList)
 async def create_items(
-    ledger: Mine, conversation_id: ConversationId, body: NewItems, key: IdempotencyKey, include: Include = None
+    ledger: Asking,
+    caller: Who,
+    conversation_id: ConversationId,
+    body: NewItems,
+    key: IdempotencyKey,
+    include: Include = None,
 ) -> JsonResponse:
     """Append up to 20 items, all or none. The same items again, with their ids or the same key, are a repeat: they are
     returned, and not stored twice.
     """
     await find_conversation(ledger, conversation_id)
     messages = to_messages(body.items, *([] if key is None else [conversation_id, key]))
+    refuse_all_but_user_items(caller, body.items, messages)
     appended = await ledger.messages.append(conversation_id, messages)
     return _item_list([item for message in appended.messages for item in items_of(message)], has_more=False)
 

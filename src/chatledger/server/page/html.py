@@ -88,10 +88,12 @@ async def page(
 ) -> HTMLResponse:
     """The page of a template. A thread renders it, because a long conversation takes more than a moment."""
     root = request.scope.get("root_path", "")
+    caller = getattr(request.state, "caller", None)
     shared = {
         "url": partial(link, root),
         "version": VERSION,
-        "caller": getattr(request.state, "caller", None),
+        "caller": caller,
+        "may_ask": caller is not None and caller.may("ask"),
         "can_log_out": state_of(request).tokens is not None,
         "query": "",
         "in_file": False,

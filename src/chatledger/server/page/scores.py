@@ -11,13 +11,13 @@ from chatledger.models.base import refusing
 from chatledger.server.page.html import html_router, link, user_of
 from chatledger.server.page.login import read_form
 from chatledger.server.paths import PathId
-from chatledger.server.state import Mine
+from chatledger.server.state import Asking
 
 router = html_router()
 
 
 @router.post("/threads/{thread_id}/score")
-async def score(request: Request, ledger: Mine, thread_id: PathId) -> Response:
+async def score(request: Request, ledger: Asking, thread_id: PathId) -> Response:
     """Record a score of the form, and show its message again."""
     form = await read_form(request)
     run = await ledger.runs.get(form.get("run_id", ""))
@@ -41,7 +41,7 @@ async def score(request: Request, ledger: Mine, thread_id: PathId) -> Response:
 
 
 @router.post("/threads/{thread_id}/activate")
-async def activate(request: Request, ledger: Mine, thread_id: PathId) -> Response:
+async def activate(request: Request, ledger: Asking, thread_id: PathId) -> Response:
     """Make a branch the one that the application continues."""
     branch = _whole((await read_form(request)).get("branch", ""))
     if branch is None:

@@ -7,9 +7,21 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
 from chatledger.server.conversations import routes as conversations
-from chatledger.server.routes import branches, events, feedback, health, me, messages, runs, search, threads, usage
+from chatledger.server.routes import (
+    branches,
+    events,
+    feedback,
+    health,
+    me,
+    messages,
+    metrics,
+    runs,
+    search,
+    threads,
+    usage,
+)
 
-_V1 = (me, threads, messages, branches, events, search, runs, feedback, usage, conversations)
+_V1 = (me, threads, messages, branches, events, search, runs, feedback, usage, metrics, conversations)
 
 
 def add_to(app: FastAPI) -> None:

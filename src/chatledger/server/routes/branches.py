@@ -12,7 +12,7 @@ from chatledger.server.bodies import Body, Items, Whole, all_items
 from chatledger.server.headers import ExpectedMark
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId
-from chatledger.server.state import Mine
+from chatledger.server.state import Asking, Mine
 
 router = json_router(prefix="/threads/{thread_id}", tags=["branches"])
 
@@ -39,14 +39,14 @@ async def list_branches(ledger: Mine, thread_id: ThreadId) -> Items[Branch]:
 
 
 @router.post("/branches", status_code=201)
-async def fork_branch(ledger: Mine, thread_id: ThreadId, body: Fork, expected: ExpectedMark) -> Branch:
+async def fork_branch(ledger: Asking, thread_id: ThreadId, body: Fork, expected: ExpectedMark) -> Branch:
     """Create a branch that shares the messages up to a seq. It copies no message. An append with `after` forks too."""
     return await ledger.branches.fork(thread_id, **body.model_dump(), expected=expected)
 
 
 @router.post("/branches/{branch}/activate")
 async def activate_branch(
-    ledger: Mine, thread_id: ThreadId, branch: Annotated[int, Path(description="The number of the branch.")]
+    ledger: Asking, thread_id: ThreadId, branch: Annotated[int, Path(description="The number of the branch.")]
 ) -> Branch:
     """Make a branch the active one, which requests use by default."""
     return await ledger.branches.activate(thread_id, branch)

@@ -13,7 +13,7 @@ from chatledger.server.bodies import Body, Items, all_items, items, whole
 from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import FeedbackId
-from chatledger.server.state import Limit, Mine
+from chatledger.server.state import Asking, Limit, Mine
 from chatledger.server.times import Time
 
 router = json_router(prefix="/feedback", tags=["feedback"])
@@ -47,7 +47,7 @@ class NewFeedback(Body):
 
 
 @router.post("", status_code=201)
-async def record_feedback(ledger: Mine, body: NewFeedback, idempotency_key: IdempotencyKey) -> Feedback:
+async def record_feedback(ledger: Asking, body: NewFeedback, idempotency_key: IdempotencyKey) -> Feedback:
     """Record a score. A later score of the same target, key and user replaces it in `current` and `summary`."""
     return await ledger.feedback.record(body, idempotency_key=idempotency_key)
 

@@ -8,15 +8,18 @@ from fastapi import Query, Response
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Appended, ChatMessage, Revision
+from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored, all_items
 from chatledger.server.headers import ExpectedMark, IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import MessageId, ThreadId
-from chatledger.server.state import Limit, Mine, Shared
+from chatledger.server.state import Asking, Limit, Mine, Shared, Who
 
 router = json_router(prefix="/threads/{thread_id}/messages", tags=["messages"])
 MOST_TOKENS = 1_000_000
 """Maximum of `max_tokens`, since a window by tokens is not limited by a number of messages."""
+_TO_WRITE = ("payload", "run_id", "rules", "kv", "kv_expected")
+"""Fields of an append that need a token that may write."""
 
 
 @router.get("")
@@ -68,7 +71,8 @@ async def read_messages(
 
 @router.post("", status_code=201, responses={200: {"model": Stored, "description": "A repeat, which stored nothing."}})
 async def append_messages(
-    ledger: Mine,
+    ledger: Asking,
+    caller: Who,
     thread_id: ThreadId,
     body: Append,
     response: Response,
@@ -76,8 +80,12 @@ async def append_messages(
     expected: ExpectedMark,
 ) -> Stored:
     """Append messages, all or none. Send the same request again if its answer was lost, with the same key or with ids
-    in the messages: a repeat returns 200 with `replayed` and stores nothing.
+    in the messages: a repeat returns 200 with `replayed` and stores nothing. A token of scope `ask` appends `messages`
+    of role user, without a run, values or rules.
     """
+    refuse_beyond_ask(caller, **{name: getattr(body, name) is not None for name in _TO_WRITE})
+    refuse_beyond_ask(caller, on_open_calls=body.on_open_calls != "error")
+    refuse_all_but_questions(caller, body.messages or ())
     given = body.model_dump(exclude={"messages", "payload", "format"})
     given |= {"idempotency_key": idempotency_key, "expected": expected}
     appended: Appended

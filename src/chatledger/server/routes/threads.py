@@ -10,6 +10,7 @@ from pydantic import Field
 from chatledger.errors import InvalidArgument
 from chatledger.models import Deleted, Thread
 from chatledger.rules.synthetic_results import INTERRUPTED
+from chatledger.server.asking import refuse_beyond_ask
 from chatledger.server.bodies import (
     Body,
     Items,
@@ -23,7 +24,7 @@ from chatledger.server.bodies import (
 from chatledger.server.headers import without_quotes
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId
-from chatledger.server.state import Limit, Mine
+from chatledger.server.state import Asking, Limit, Mine, Who
 from chatledger.server.times import Time
 
 router = json_router(prefix="/threads", tags=["threads"])
@@ -74,8 +75,9 @@ async def list_threads(
 
 
 @router.post("", status_code=201)
-async def create_thread(ledger: Mine, body: NewThread) -> Thread:
-    """Create an empty thread."""
+async def create_thread(ledger: Asking, caller: Who, body: NewThread) -> Thread:
+    """Create an empty thread. `rules` need a token that may write."""
+    refuse_beyond_ask(caller, rules=body.rules is not None)
     return await ledger.threads.create(**body.model_dump())
 
 
