@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import threading
 from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, IdConflict, ImagePart, Ledger, MessageNotFound, TextPart, ThinkPart
+from chatledger import (
+    ChatMessage,
+    DamagedCell,
+    EncryptionError,
+    IdConflict,
+    ImagePart,
+    KeyRing,
+    Ledger,
+    MessageNotFound,
+    TextPart,
+    ThinkPart,
+)
 from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
@@ -171,3 +184,76 @@ async def test_equal_words_have_another_digest_in_another_place(database: Databa
     digests = [row[0] for row in await query(database, "SELECT digest FROM messages")]
     assert len(set(digests)) == 4
     assert all(digest.startswith("scrypt-14-8-1:") for digest in digests)
+
+
+# --- Slow digests, and digests under the tenant's secret --------------------------------------------------------------
+
+
+async def deleted(ledger: Ledger, count: int = 12) -> list[ChatMessage]:
+    """A batch that was appended with a key, and whose messages were redacted and retracted since."""
+    batch = [ChatMessage(role="user", content=f"{CANARY} {number}") for number in range(count)]
+    await ledger.threads.create("d")
+    stored = await ledger.messages.append("d", batch, idempotency_key="k")
+    for message in stored.messages:
+        await ledger.messages.redact("d", message.seq or 0)
+        await ledger.messages.retract("d", message.message_id or "")
+    return batch
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The thread of each slow digest."""
+    computed: list[str] = []
+
+    def noted(*given: Any, **options: Any) -> bytes:
+        computed.append(threading.current_thread().name)
+        return scrypt(*given, **options)
+
+    scrypt = hashlib.scrypt
+    monkeypatch.setattr(hashlib, "scrypt", noted)
+    return computed
+
+
+async def test_slow_digests_of_a_repeat_are_computed_in_a_thread_of_their_own(
+    database: Database, ledger: Ledger, slow: list[str]
+) -> None:
+    batch = await deleted(ledger)
+    slow.clear()
+    again = await ledger.messages.append("d", batch, idempotency_key="k")
+    assert (again.replayed, len(slow)) == (True, len(batch))
+    assert all(name.startswith("chatledger-digests") for name in slow)
+    slow.clear()
+    other = [*batch[:2], ChatMessage(role="user", content="other"), *batch[3:]]
+    with pytest.raises(IdConflict):
+        await ledger.messages.append("d", other, idempotency_key="k")
+    assert len(slow) == 3
+    async with ledger.begin() as tx:
+        assert (await tx.messages.append("d", batch, idempotency_key="k")).replayed
+    assert await query(database, "SELECT count(*) FROM messages WHERE thread_id = 'd'") == [(0,)]
+
+
+async def test_with_keys_no_digest_is_slow_and_a_rotation_keeps_them(database: Database, slow: list[str]) -> None:
+    first, second = KeyRing({"k1": bytes(32)}), KeyRing({"k1": bytes(32), "k2": bytes(range(32))}, current="k2")
+    async with database.open(keys=first) as ledger:
+        batch = await deleted(ledger)
+    before = await query(database, "SELECT digest_secret FROM tenants")
+    async with database.open(keys=second) as ledger:
+        assert (await ledger.reencrypt())["tenants"] == 1
+    assert await query(database, "SELECT digest_secret FROM tenants") != before
+    async with database.open(keys=KeyRing({"k2": bytes(range(32))})) as ledger:
+        assert (await ledger.messages.append("d", batch, idempotency_key="k")).replayed
+        with pytest.raises(IdConflict):
+            await ledger.messages.append("d", [*batch[:-1], batch[0]], idempotency_key="k")
+    assert slow == []
+
+
+async def test_a_secret_that_cannot_be_decrypted_refuses_a_repeat(database: Database) -> None:
+    async with database.open(keys=KeyRing({"k1": bytes(32)})) as ledger:
+        batch = await deleted(ledger, 2)
+        await query(database, "UPDATE tenants SET digest_secret = digest_secret || 'AAAA'")
+        with pytest.raises(EncryptionError):
+            await ledger.messages.append("d", batch, idempotency_key="k")
+        await query(database, "UPDATE tenants SET digest_secret = NULL")
+        with pytest.raises(DamagedCell):
+            await ledger.messages.append("d", batch, idempotency_key="k")
+    assert await query(database, "SELECT count(*) FROM messages WHERE thread_id = 'd'") == [(0,)]

@@ -54,7 +54,7 @@ async def test_plain_rows_are_encrypted_and_read_the_same(database: Database) ->
     seen: list[tuple[int, int]] = []
     async with database.open(keys=RING, plaintext=True) as ledger:
         rows = await ledger.reencrypt(progress=lambda done, total: seen.append((done, total)))
-        assert set(rows) == set(ENCRYPTED)
+        assert set(rows) == {*ENCRYPTED} - {"tenants"}  # without keys there was no secret
         assert await ledger.reencrypt() == {}
     assert (seen[0], seen[2]) == ((1, 3), (3, 3))
     assert await key_ids(database) == {"k1"}

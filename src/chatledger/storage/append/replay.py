@@ -9,6 +9,7 @@ from typing import Any
 from chatledger.errors import IdConflict
 from chatledger.models import Appended, ChatMessage
 from chatledger.models.json import dumps
+from chatledger.storage.append.gone import Gone
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Moved
@@ -16,7 +17,6 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Segment, cut, load_range, stands_on
 from chatledger.storage.history.window import END
 from chatledger.storage.rows.changes import decode_body
-from chatledger.storage.rows.digest import digest
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, write_mark
 
@@ -79,7 +79,7 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
     have changed it since. The message is returned as it is now. Raises IdConflict otherwise.
     """
     given = {row.message_id: row for row in request.rows}
-    stored = []
+    gone, stored = Gone(sql, request), []
     for segment in cut(replay.path, replay.first, replay.last):
         for message in load_range(sql, request.tenant, request.thread, *segment):
             encoded = encode_message(message)
@@ -87,7 +87,7 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
                 if request.draft is not None and message.state == "partial" and replay.stamp is None:
                     raise IdConflict(message.message_id or "", message.seq, f"is partial on branch {replay.branch}")
                 own = given[encoded.message_id]
-                if encoded != own and not _is_finished_draft(request, message) and not had(sql, request, message, own):
+                if encoded != own and not _is_finished_draft(request, message) and not had(gone, message, own):
                     # With a key, the caller may never have seen the id, which is made of the key.
                     remedy = "use another idempotency_key for a new request" if request.has_key else "use another id"
                     detail = f"is already stored, with other content; {remedy}"
@@ -95,6 +95,7 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
                 stored.append(message)
             elif message.state != "synthetic":
                 raise IdConflict(message.message_id or "", message.seq, "is stored between the messages of the batch")
+    gone.settle()
     stamp = replay.stamp
     if stamp is None:
         place = {"tenant": request.tenant.key, "thread": request.thread, "branch": replay.branch}
@@ -141,15 +142,18 @@ class Removed:
     digests: list[tuple[int, int, str]] = field(default_factory=list)
     """The branch and seq of the message, and the digest."""
 
-    def find(self, request: AppendRequest, given: EncodedMessage) -> ChatMessage | None:
+    def find(self, gone: Gone, given: EncodedMessage) -> ChatMessage | None:
         """The message, if it ever had this form; for a draft, if the draft was finished, whatever its words."""
+        request = gone.request
         if request.draft is not None:
             return next((form for form in reversed(self.forms) if _is_finished_draft(request, form)), None)
         same = next((form for form in self.forms if encode_message(form) == given), None)
         if same is not None or not self.forms:
             return same
-        tenant, thread = request.tenant.key, request.thread
-        known = any(digest(tenant, thread, branch, seq, given) == one for branch, seq, one in self.digests)
+        places = {(branch, seq) for branch, seq, _ in self.digests}
+        known = any(
+            gone.matches(*place, given, {one for *at, one in self.digests if tuple(at) == place}) for place in places
+        )
         return self.forms[-1] if known else None
 
 
@@ -172,7 +176,7 @@ def find_removed(sql: Sql, request: AppendRequest, seen: Seen, *, again: bool) -
             removed.forms.append(decode_body(request.thread_id, cells))
         if cells["digest"] is not None:
             removed.digests.append((cells["target_branch"], cells["target_seq"], decode_text(cells["digest"])))
-    if request.draft is not None and not any(one.find(request, request.rows[0]) for one in found.values()):
+    if request.draft is not None and not any(one.find(Gone(sql, request), request.rows[0]) for one in found.values()):
         return {}  # the removed draft was never finished, so this draft starts it again
     return {} if minted.isdisjoint({*found, *seen.found}) else found
 
@@ -190,27 +194,29 @@ def replay_removed(sql: Sql, request: AppendRequest, seen: Seen, removed: Mappin
     """The result of the first call again, some of whose messages were removed since. Raises IdConflict if the content
     is not the same.
     """
-    stored = []
+    gone, stored = Gone(sql, request), []
     for row in request.rows:
         if row.message_id in removed:
-            message = removed[row.message_id].find(request, row)
+            message = removed[row.message_id].find(gone, row)
         else:
-            message = _find_stored(sql, request, seen, row)
+            message = _find_stored(gone, seen, row)
         if message is None:
             raise IdConflict(decode_text(row.message_id or ""), None, "was stored before, with other content")
         stored.append(message)
+    gone.settle()
     first, last = stored[0].seq or 0, stored[-1].seq or 0
     mark = write_mark(request.thread, stored[-1].branch or 0, last, seen.stamp)
     return Appended(first, last, last, stored, replayed=True, mark=mark)
 
 
-def _find_stored(sql: Sql, request: AppendRequest, seen: Seen, given: EncodedMessage) -> ChatMessage | None:
+def _find_stored(gone: Gone, seen: Seen, given: EncodedMessage) -> ChatMessage | None:
     place = seen.found.get(given.message_id or "")
     if place is None:
         return None
     branch, seq = place
-    for message in load_range(sql, request.tenant, request.thread, branch, seq, seq):
-        if encode_message(message) == given or had(sql, request, message, given):
+    request = gone.request
+    for message in load_range(gone.sql, request.tenant, request.thread, branch, seq, seq):
+        if encode_message(message) == given or had(gone, message, given):
             return message
     return None
 
@@ -227,11 +233,11 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def had(sql: Sql, request: AppendRequest, stored: ChatMessage, given: EncodedMessage) -> bool:
+def had(gone: Gone, stored: ChatMessage, given: EncodedMessage) -> bool:
     """Whether the stored message had this form before it was revised or redacted. A redaction leaves only the digest of
     a form.
     """
-    branch, seq = stored.branch or 0, stored.seq or 0
+    sql, request, branch, seq = gone.sql, gone.request, stored.branch or 0, stored.seq or 0
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch, "seq": seq}
     own = sql.fetch(_DIGEST, place)
     if (encryption := request.tenant.encryption) is not None:
@@ -243,4 +249,4 @@ def had(sql: Sql, request: AppendRequest, stored: ChatMessage, given: EncodedMes
         return True
     cells = (*(row[-1] for row in own), *(one["digest"] for one in changes))
     digests = {decode_text(cell) for cell in cells if cell is not None}
-    return bool(digests) and digest(request.tenant.key, request.thread, branch, seq, given) in digests
+    return bool(digests) and gone.matches(branch, seq, given, digests)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -92,6 +92,8 @@ class AppendRequest:
     """
     continues: bool = False
     """The draft continues the words of an abandoned draft with its id. Otherwise it starts the message again."""
+    digests: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The slow digests that `gone.py` computed for the request, for the next attempt."""
     has_key: bool = False
     """An idempotency key was given, so a repeat is searched for on every branch."""
     ids_are_new: bool = False

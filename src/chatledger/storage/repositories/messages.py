@@ -24,6 +24,7 @@ from chatledger.models import Appended, ChatMessage, History, Hit, Page, Revisio
 from chatledger.models.base import read_moment
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
+from chatledger.storage.append.gone import with_digests
 from chatledger.storage.append.request import (
     OnOpenCalls,
     make_request,
@@ -219,7 +220,9 @@ class MessageRepository:
         scope = self._scope
         request = make_request(scope.tenant, thread_id, rest, limits=scope.limits, default_rules=scope.rules, **options)
         window = Window(request.tenant, request.thread, thread_id, branch)
-        appended = await scope.write(lambda sql: part(sql, window, request), moves=request.thread)
+        appended = await with_digests(
+            request, lambda: scope.write(lambda sql: part(sql, window, request), moves=request.thread)
+        )
         scope.count(request, appended)
         return appended
 

@@ -22,7 +22,7 @@ from chatledger.storage.history.path import cut, find_path, load_range
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.changes import find_given_up, load_bodies, replace_body
 from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.rows.digest import digest
+from chatledger.storage.rows.digest import new_digest
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.tables import branches, messages, outputs
@@ -109,13 +109,13 @@ def _store(sql: Sql, tenant: Tenant, thread_id: str, message: ChatMessage) -> No
 def _keep_digest(sql: Sql, window: Window, message: ChatMessage) -> None:
     """Keep a digest of the stored message, so that a late repeat of the append is known and stores nothing."""
     place = {"thread_id": window.thread_id, "branch": message.branch, "seq": message.seq}
-    values = encrypt_values(window.tenant, messages, {"digest": _digest(window, message)}, **place)
+    values = encrypt_values(window.tenant, messages, {"digest": _digest(sql, window, message)}, **place)
     sql.execute(update(messages).where(_at(messages, window.tenant, window.thread_id, message)).values(**values))
 
 
-def _digest(window: Window, message: ChatMessage) -> str:
+def _digest(sql: Sql, window: Window, message: ChatMessage) -> str:
     place = (message.branch or 0, message.seq or 0)
-    return digest(window.tenant.key, window.thread, *place, encode_message(message))
+    return new_digest(sql, window.tenant, window.thread, *place, encode_message(message))
 
 
 def _forget_bodies(sql: Sql, window: Window, redacted: ChatMessage) -> None:
@@ -125,7 +125,7 @@ def _forget_bodies(sql: Sql, window: Window, redacted: ChatMessage) -> None:
     for change in load_bodies(sql, window, redacted.branch or 0, redacted.seq or 0):
         if change.message is not None:
             left = None if change.kind == "revised" else redacted
-            kept = change.digest or _digest(window, change.message)
+            kept = change.digest or _digest(sql, window, change.message)
             replace_body(sql, window, replace(change, message=left, digest=kept))
 
 

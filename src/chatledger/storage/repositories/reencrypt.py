@@ -28,6 +28,9 @@ from chatledger.storage.schema.text import encode_text
 BATCH = 1_000
 """Rows in one transaction. Other writers of the thread, or of a SQLite file, wait for each such transaction."""
 _THREADS = 500
+_BESIDE = {"kv": "kind IN ('tenant', 'user')", "tenants": "true"}
+"""The tables with cells that belong to no thread, and which rows of them those are."""
+_OF_THREADS = tuple(table for table in ENCRYPTED if table != "tenants")
 
 
 async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[str, int]:
@@ -82,7 +85,7 @@ def threads_after(sql: Sql, tenant: Tenant, after: str) -> Sequence[str]:
 
 def _is_stale(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> bool:
     place = {"tenant": tenant.key, "thread": encode_text(thread_id), "header": encryption.ring().header}
-    return any(sql.fetch(_select(table, len(place["header"]), 1), place) for table in ENCRYPTED)
+    return any(sql.fetch(_select(table, len(place["header"]), 1), place) for table in _OF_THREADS)
 
 
 def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> Counter[str]:
@@ -94,7 +97,7 @@ def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: s
         return rows
     header = encryption.ring().header
     place = {"tenant": tenant.key, "thread": encode_text(thread_id), "header": header}
-    for table in ENCRYPTED:
+    for table in _OF_THREADS:
         found = sql.fetch(_select(table, len(header), BATCH - rows.total()), place)
         if found:
             _encrypt_rows(sql, encryption, tenant, table, found)
@@ -108,13 +111,17 @@ def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: s
 
 
 def _encrypt_beside(sql: Sql, encryption: Encryption, tenant: Tenant) -> Counter[str]:
-    """Encrypt up to BATCH values of users and of the tenant."""
+    """Encrypt up to BATCH values of users and of the tenant, and the tenant's secret."""
+    rows: Counter[str] = Counter()
     header = encryption.ring().header
     lock = " FOR UPDATE" if sql.dialect == "postgresql" else ""
-    found = sql.fetch(_select_beside(len(header)) + lock, {"tenant": tenant.key, "header": header})
-    if found:
-        _encrypt_rows(sql, encryption, tenant, "kv", found)
-    return Counter({"kv": len(found)} if found else {})
+    for table, own in _BESIDE.items():
+        statement = _select_stale(table, own, len(header), BATCH)
+        found = sql.fetch(statement + lock, {"tenant": tenant.key, "header": header})
+        if found:
+            _encrypt_rows(sql, encryption, tenant, table, found)
+            rows[table] += len(found)
+    return rows
 
 
 def _encrypt_rows(sql: Sql, encryption: Encryption, tenant: Tenant, table: str, found: Sequence[Row]) -> None:
@@ -146,10 +153,6 @@ def _select(table: str, header: int, limit: int) -> str:
     return _select_stale(table, of_thread, header, limit)
 
 
-def _select_beside(header: int) -> str:
-    return _select_stale("kv", "kind IN ('tenant', 'user')", header, BATCH)
-
-
 def _select_stale(table: str, own: str, header: int, limit: int) -> str:
     stale = " OR ".join(f"substr({column}, 1, {header}) <> :header" for column in ENCRYPTED[table])
     return (
@@ -160,5 +163,5 @@ def _select_stale(table: str, own: str, header: int, limit: int) -> str:
 
 def _update(table: str) -> str:
     cells = ", ".join(f"{column} = :{column}" for column in ENCRYPTED[table])
-    key = " AND ".join(f"{column} = :{column}" for column in _key(table))
-    return f"UPDATE {{schema}}{table} SET {cells} WHERE tenant_id = :tenant AND {key}"
+    key = "".join(f" AND {column} = :{column}" for column in _key(table))
+    return f"UPDATE {{schema}}{table} SET {cells} WHERE tenant_id = :tenant{key}"

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, select
 
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.storage.append.attempt import attempt_locked
+from chatledger.storage.append.gone import Gone
 from chatledger.storage.append.preflight import preflight
 from chatledger.storage.append.replay import had
 from chatledger.storage.append.request import AppendRequest
@@ -88,17 +89,19 @@ def _find_equal(sql: Sql, window: Window, request: AppendRequest) -> Appended | 
     for path in _leaving(sql, window, at, branches.c.last_seq >= at + count):
         stored = load_range(sql, window.tenant, window.thread, path.branch, at + 1, path.last_seq)
         same = [message for message in stored if message.state != "synthetic"][:count]
-        if len(same) == count and all(map(partial(_was_same, sql, request), same, request.messages)):
+        gone = Gone(sql, request)
+        if len(same) == count and all(map(partial(_was_same, gone), same, request.messages)):
+            gone.settle()
             first, last = same[0].seq or 0, same[-1].seq or 0
             mark = write_mark(window.thread, path.branch, last, path.stamp)
             return Appended(first, last, last, same, replayed=True, mark=mark)
     return None
 
 
-def _was_same(sql: Sql, request: AppendRequest, stored: ChatMessage, given: ChatMessage) -> bool:
+def _was_same(gone: Gone, stored: ChatMessage, given: ChatMessage) -> bool:
     """Whether the content is equal, or was before the message was revised or redacted."""
     own = encode_message(_filled(given, stored))
-    return encode_message(stored) == own or had(sql, request, stored, own)
+    return encode_message(stored) == own or had(gone, stored, own)
 
 
 def shorten(sql: Sql, window: Window, at: int, mark: Mark, rules: RulesLevel) -> Appended:

@@ -59,6 +59,7 @@ ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "outputs": ("text", "body"),
     "revisions": ("body", "digest"),
     "kv": ("value",),
+    "tenants": ("digest_secret",),
 }
 """The columns that hold the words of a person or a model."""
 Cells = tuple[Any, ...]

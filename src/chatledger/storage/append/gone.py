@@ -1,0 +1,101 @@
+"""Whether a repeated append brings the words that a redaction removed. Only their digests are left.
+
+A slow digest takes 50 ms, and a batch may need one for each message. So an attempt computes none: it writes nothing and
+raises SlowDigests with those that it needs. They are computed in a thread, for one request at a time, while no
+transaction is open; then the append is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chatledger.errors import ChatLedgerError
+from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.rows.digest import is_keyed, keyed_digest, slow_digest
+from chatledger.storage.rows.encryption import damaged_cell
+from chatledger.storage.rows.messages import EncodedMessage
+from chatledger.storage.rows.secrets import find_secret
+from chatledger.storage.schema.tables import tenants
+
+T = TypeVar("T")
+_TURN = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """A slow digest that is needed, and the stored ones that it may be equal to."""
+
+    place: tuple[str, str, int, int]
+    form: EncodedMessage
+    stored: Collection[str]
+
+
+class SlowDigests(ChatLedgerError):
+    """The attempt needs these digests. No caller of the library sees this."""
+
+    def __init__(self, needed: list[Needed]) -> None:
+        super().__init__(f"{len(needed)} slow digests are needed")
+        self.needed = needed
+
+    def compute(self, known: dict[str, str]) -> None:
+        """Up to the first that is not stored: the append is refused there."""
+        with _TURN:
+            for one in self.needed:
+                known[_name(one.place, one.form)] = slow_digest(*one.place, one.form)
+                if known[_name(one.place, one.form)] not in one.stored:
+                    return
+
+
+async def with_digests(request: AppendRequest, attempt: Callable[[], Awaitable[T]]) -> T:
+    while True:
+        try:
+            return await attempt()
+        except SlowDigests as slow:
+            with ThreadPoolExecutor(1, "chatledger-digests") as thread:
+                await asyncio.get_running_loop().run_in_executor(thread, slow.compute, request.digests)
+
+
+class Gone:
+    """The digests of one attempt. `settle` after the last `matches`: until then a slow digest counts as equal."""
+
+    def __init__(self, sql: Sql, request: AppendRequest) -> None:
+        self.sql, self.request = sql, request
+        self._secret: str | None = None
+        self._needed: list[Needed] = []
+
+    def matches(self, branch: int, seq: int, form: EncodedMessage, stored: Collection[str]) -> bool:
+        """Whether one of the stored digests is that of the form at this place. Raises DamagedCell, EncryptionError."""
+        place = (self.request.tenant.key, self.request.thread, branch, seq)
+        keyed = [one for one in stored if is_keyed(one)]
+        if keyed and keyed_digest(self._find_secret(), *place, form) in keyed:
+            return True
+        return len(keyed) < len(stored) and self._is_slow(Needed(place, form, stored))
+
+    def settle(self) -> None:
+        """Raises SlowDigests."""
+        if self._needed:
+            raise SlowDigests(self._needed)
+
+    def _is_slow(self, needed: Needed) -> bool:
+        known = self.request.digests.get(_name(needed.place, needed.form))
+        if known is None and not self.request.has_key:  # without a key only this attempt knows that it is a repeat
+            known = slow_digest(*needed.place, needed.form)
+        if known is None:
+            self._needed.append(needed)
+        return known is None or known in needed.stored
+
+    def _find_secret(self) -> str:
+        self._secret = self._secret or find_secret(self.sql, self.request.tenant, "digest_secret")
+        if self._secret is None:
+            raise damaged_cell(tenants, "digest_secret", {})
+        return self._secret
+
+
+def _name(place: tuple[str, str, int, int], form: EncodedMessage) -> str:
+    return repr((place, form))
