@@ -1,0 +1,92 @@
+"""The ids that calls mint: random, or made of ids and idempotency keys, and never of words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+import chatledger
+from chatledger import Feedback, Ledger
+from tests.conversations import user
+
+PACKAGE = Path(chatledger.__file__).parent
+MADE_OF = {
+    "ids.py erasure_digest": "the id of what was erased",
+    "ids.py derived_id": "defines it",
+    "cli/demo.py _perform": "a constant",
+    "server/conversations/conversations.py _new_id": "the user's id and the idempotency key",
+    "server/conversations/items.py to_messages": "the conversation's id, the idempotency key and an index",
+    "storage/append/request.py message_ids": "the thread's id, the idempotency key and an index",
+    "storage/repositories/drafts.py _following_id": "the thread's id, the first message's id and an index",
+    "storage/repositories/feedback.py _feedback_id": "the run's id and the idempotency key",
+    "transfer/stores/langchain.py decode": "the session and the row of the store",
+    "transfer/stores/openai_agents.py decode": "the session and the row of the store",
+    "transfer/plan.py _identified": "the thread's id, the branch and an index",
+    "transfer/plan.py _thread_id": "the record's id; without an id field the record itself, as the docs say",
+    "transfer/plan.py other_ids": "as _thread_id, to look for a record that was imported with other options",
+}
+"""Each function that derives an id, and what it derives the id of. A new one is added here; never of words."""
+
+
+def test_every_function_that_derives_an_id_is_listed() -> None:
+    assert {place for path in PACKAGE.rglob("*.py") for place in _deriving(path)} == set(MADE_OF)
+
+
+def _deriving(path: Path) -> list[str]:
+    tree = ast.parse(path.read_text())
+    functions = [one for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    where = path.relative_to(PACKAGE).as_posix()
+    return [f"{where} {one.name}" for one in functions if any(map(_derives, ast.walk(one)))]
+
+
+def _derives(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("derived_id", "deriving")
+
+
+async def append(ledger: Ledger, words: str, key: str | None) -> str | None:
+    return (await ledger.messages.append("t", [user(words)], idempotency_key=key)).messages[0].message_id
+
+
+async def append_payload(ledger: Ledger, words: str, key: str | None) -> str | None:
+    payload = [{"role": "user", "content": words}]
+    return (await ledger.append("t", payload, format="openai-chat", idempotency_key=key)).messages[0].message_id
+
+
+async def stream(ledger: Ledger, words: str, key: str | None) -> str | None:
+    async with ledger.stream("t", idempotency_key=key) as draft:
+        await draft.feed(words)
+    return draft.message.message_id
+
+
+async def score(ledger: Ledger, words: str, key: str | None) -> str | None:
+    await ledger.runs.start("t", run_id="run")
+    feedback = Feedback(run_id="run", key="k", score=1, kwargs={"comment": words}, author=words)
+    return (await ledger.feedback.record(feedback, idempotency_key=key)).feedback_id
+
+
+async def sync(ledger: Ledger, words: str, key: str | None) -> str | None:
+    await ledger.messages.append("t", [user("?")])
+    stored = await ledger.messages.sync("t", [user(words)], branch=0, on_difference="branch")
+    return stored.messages[0].message_id
+
+
+MINTING: dict[str, Callable[[Ledger, str, str | None], Awaitable[str | None]]] = {
+    one.__name__: one for one in (append, append_payload, stream, score, sync)
+}
+
+
+async def minted(ledger: Ledger, name: str, words: str, key: str | None) -> str | None:
+    await ledger.threads.create("t")
+    made = await MINTING[name](ledger, words, key)
+    await ledger.threads.delete("t")
+    return made
+
+
+@pytest.mark.parametrize("name", MINTING)
+async def test_an_id_is_the_same_for_other_words_with_a_key_and_never_without(ledger: Ledger, name: str) -> None:
+    if name != "sync":  # which takes no key
+        assert len({await minted(ledger, name, words, "k") for words in ("my PIN is 4711", "else")}) == 1
+    assert len({await minted(ledger, name, "my PIN is 4711", None) for _ in range(3)}) == 3
