@@ -1,10 +1,12 @@
 """The walk: each route, asked for Bob's things by another user and by callers of another tenant, finds nothing and
-changes no row.
+changes no row. On a server that makes the ids, it cannot even tell Bob's ids from made-up ones.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -65,6 +67,47 @@ async def test_the_walk_notices_a_server_that_shows_everything(
     noticed = {breach.split()[0] for breach in breaches}
     of_nobody = {"healthz", "get_me", "get_metrics", "create_conversation"}  # these four name nothing of Bob's
     assert set(VISITS) - noticed == of_nobody
+
+
+async def test_a_server_that_makes_the_ids_answers_alike_for_bobs_and_for_made_up_ones(ledger: Ledger) -> None:
+    app = create_app(ledger, authenticate=by_header, ids="server", limits=ServerLimits(stream_seconds=0.1))
+    assert await told_apart(app, await store_things(ledger)) == []
+
+
+async def test_it_is_noticed_that_a_user_who_chooses_ids_can_tell_them_apart(ledger: Ledger, app: FastAPI) -> None:
+    told = await told_apart(app, await store_things(ledger))
+    chosen = {"create_thread", "copy_thread", "append_messages", "start_run", "record_feedback"}
+    assert {one.split()[0] for one in told} >= chosen
+
+
+_MARKS = {"MARK", "CHANGE"}
+
+
+async def told_apart(app: FastAPI, given: dict[str, str]) -> list[str]:
+    """The visits of Ada that get another answer if each id of Bob's, and his name, is one that nobody has."""
+    told = []
+    async with client_of(app, "ada") as client:
+        for operation, (method, path) in operations(app).items():
+            for visit in VISITS[operation]:
+                if operation == "healthz" or _MARKS & {
+                    str(one) for one in (*visit.query.values(), *visit.headers.values())
+                }:
+                    continue  # it says how long it took, and a mark is known to whom has it only
+                cursors = {**given, "CURSOR": given.get(operation, "")}
+                answers = [await ask(client, method, path, one, cursors) for one in (visit, of_nobody(visit))]
+                bobs, nobodys = [(one.status_code, one.text.replace("bob", "zoe")) for one in answers]
+                if bobs != nobodys:
+                    told.append(f"{operation} {visit}: {bobs}, and for a made-up id {nobodys}")
+    return told
+
+
+def of_nobody(visit: Visit) -> Visit:
+    """The same visit with ids that nobody has."""
+    renamed = {name: value.replace("bob", "zoe") for name, value in {**IDS, **visit.path}.items()}
+    query, body, headers = (
+        json.loads(json.dumps(one).replace("bob", "zoe")) for one in (visit.query, visit.body, visit.headers)
+    )
+    return replace(visit, path=renamed, query=query, body=body, headers=headers)
 
 
 async def walk(app: FastAPI, ledger: Ledger, rows_of: Run, caller: str, given: dict[str, str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -54,6 +54,13 @@ def serve(
         str, typer.Option("--root-path", metavar="PATH", help="The path at which a reverse proxy serves this server.")
     ] = "",
     page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the page for people at /.")] = True,
+    ids: Annotated[
+        Literal["client", "server"],
+        typer.Option(
+            "--ids",
+            help="Who makes the ids that users' tokens store under. server: nobody can find out or take others' ids.",
+        ),
+    ] = "client",
     max_body: Annotated[
         int, typer.Option("--max-body", metavar="BYTES", min=1, help="Maximum size of a request's body.")
     ] = 16 * 1024 * 1024,
@@ -113,6 +120,7 @@ def serve(
             cors=cors or [],
             page=page,
             uds=uds is not None,
+            ids=ids,
             limits={"body": max_body, "streams": max_streams},
         ).to_environment()
         listener = None if uds is None else listen_at(uds)

@@ -23,6 +23,7 @@ import chatledger
 from chatledger.ledger import Ledger, Opening
 from chatledger.server.access import Authenticate, Gate
 from chatledger.server.body_limit import BodyLimit
+from chatledger.server.chosen_ids import IDS_BY, IdsBy
 from chatledger.server.deadline import Deadline
 from chatledger.server.failures import Failures
 from chatledger.server.json_response import JsonResponse
@@ -49,6 +50,7 @@ def create_app(
     hosts: Sequence[str] | None = None,
     cors: Sequence[str] = (),
     page: bool = True,
+    ids: IdsBy = "client",
 ) -> FastAPI:
     """The server of a ledger as an ASGI application: the API under `/v1`, and the page at `/`.
 
@@ -63,11 +65,14 @@ def create_app(
     function. Each call then goes through the view of the caller's tenant and user, so another user's thread is not
     found. `hosts` are the accepted Host headers without port; None accepts all, for a server behind a proxy that checks
     them. `cors` are the origins of other sites whose pages may call the API. `page=False` leaves out the page.
+    With `ids="server"` the server makes the ids of the threads, runs and scores of a user, so that no user can find out
+    or take the ids of others; an administrator still chooses.
 
     Raises InvalidArgument, and MissingExtra without `chatledger[server]`.
     """
     require(_LEDGER, ledger=ledger)
     require(BOOL, page=page)
+    require(IDS_BY, ids=ids)
     if hosts is not None:
         require_items(STR, hosts=hosts)
     require_items(STR, cors=cors)
@@ -75,7 +80,8 @@ def create_app(
         if not _ORIGIN.fullmatch(origin):
             raise InvalidArgument("cors", f"must hold origins such as https://app.example, not {origin!r}")
     tokens = authenticate if isinstance(authenticate, TokenFile) and page else None
-    state = State(limits or ServerLimits(), authenticate, ledger if isinstance(ledger, Ledger) else None, tokens=tokens)
+    opened = ledger if isinstance(ledger, Ledger) else None
+    state = State(limits or ServerLimits(), authenticate, opened, tokens=tokens, ids=ids)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from chatledger.ledger import Ledger
 from chatledger.server.access import LOOPBACK, Authenticate, Caller
 from chatledger.server.app import create_app
+from chatledger.server.chosen_ids import IdsBy
 from chatledger.server.limits import ServerLimits
 from chatledger.server.local_only import LocalOnly
 from chatledger.server.tokens import TokenFile
@@ -40,6 +41,7 @@ class ServeOptions:
     page: bool
     uds: bool = False
     """Whether the server listens on a socket in the file system."""
+    ids: IdsBy = "client"
     limits: dict[str, Any] = field(default_factory=dict)
 
     def to_environment(self) -> None:
@@ -58,6 +60,7 @@ def app() -> FastAPI:
         hosts=LOOPBACK if options.tokens is None else options.hosts,
         cors=options.cors,
         page=options.page,
+        ids=options.ids,
     )
     if options.tokens is None:
         made.add_middleware(LocalOnly, socket=options.uds)

@@ -12,6 +12,7 @@ from fastapi import Depends, Query, Request
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.ledger import Ledger
 from chatledger.server.access import SAFE, Authenticate, Caller
+from chatledger.server.chosen_ids import IdsBy
 from chatledger.server.limits import ServerLimits
 from chatledger.server.tokens import TokenFile
 
@@ -29,6 +30,8 @@ class State:
     """The time limits of the streams that wait for a change."""
     draining: bool = False
     """Whether the server was told to stop."""
+    ids: IdsBy = "client"
+    """Who makes the ids of what users' tokens store."""
     tokens: TokenFile | None = None
     """The tokens with which people log in to the page; None if the application has a login of its own, or none."""
 

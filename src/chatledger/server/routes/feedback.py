@@ -10,10 +10,11 @@ from pydantic import BeforeValidator, Field
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary
 from chatledger.models.json import JsonObject
 from chatledger.server.bodies import Body, Items, all_items, items, whole
+from chatledger.server.chosen_ids import refuse_chosen
 from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import FeedbackId
-from chatledger.server.state import Asking, Limit, Mine
+from chatledger.server.state import Asking, Limit, Mine, Shared, Who
 from chatledger.server.times import Time
 
 router = json_router(prefix="/feedback", tags=["feedback"])
@@ -47,8 +48,11 @@ class NewFeedback(Body):
 
 
 @router.post("", status_code=201)
-async def record_feedback(ledger: Asking, body: NewFeedback, idempotency_key: IdempotencyKey) -> Feedback:
+async def record_feedback(
+    ledger: Asking, caller: Who, state: Shared, body: NewFeedback, idempotency_key: IdempotencyKey
+) -> Feedback:
     """Record a score. A later score of the same target, key and user replaces it in `current` and `summary`."""
+    refuse_chosen(state.ids, caller, feedback_id=body.feedback_id)
     return await ledger.feedback.record(body, idempotency_key=idempotency_key)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import Query, Response
 
 from chatledger.errors import InvalidArgument
+from chatledger.formats import get_codec, recognise
 from chatledger.models import Appended, ChatMessage, Revision
 from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored, all_items
+from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.headers import ExpectedMark, IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import MessageId, ThreadId
@@ -73,6 +76,7 @@ async def read_messages(
 async def append_messages(
     ledger: Asking,
     caller: Who,
+    state: Shared,
     thread_id: ThreadId,
     body: Append,
     response: Response,
@@ -86,11 +90,14 @@ async def append_messages(
     refuse_beyond_ask(caller, **{name: getattr(body, name) is not None for name in _TO_WRITE})
     refuse_beyond_ask(caller, on_open_calls=body.on_open_calls != "error")
     refuse_all_but_questions(caller, body.messages or ())
+    refuse_chosen(state.ids, caller, create=body.create)
     given = body.model_dump(exclude={"messages", "payload", "format"})
     given |= {"idempotency_key": idempotency_key, "expected": expected}
     appended: Appended
     if (body.messages is None) == (body.payload is None):
         raise InvalidArgument("messages", "or payload must be given, and not both")
+    if not chooses(state.ids, caller):
+        await require_own_runs(ledger, [body.run_id, *(one.run_id for one in _messages_of(body))])
     if body.messages is not None:
         if body.format is not None:
             raise InvalidArgument("format", "goes with payload")
@@ -101,6 +108,14 @@ async def append_messages(
         response.status_code = 200
     response.headers["ETag"] = f'"{appended.mark}"'
     return Stored.of(appended)
+
+
+def _messages_of(body: Append) -> Sequence[ChatMessage]:
+    """The messages of a body, those of a payload at the level that reads the most of it."""
+    if body.messages is not None:
+        return body.messages
+    codec = recognise(body.payload) if body.format is None else get_codec(body.format)
+    return codec.decode(body.payload, rules="lenient").messages
 
 
 @router.get("/{message_id}")

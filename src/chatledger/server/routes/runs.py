@@ -10,9 +10,11 @@ from pydantic import Field
 from chatledger.models import Run, RunStatus, Usage
 from chatledger.models.json import Json, JsonObject
 from chatledger.server.bodies import Body, Items, items
+from chatledger.server.chosen_ids import made_of, refuse_chosen
+from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import RunId, ThreadId
-from chatledger.server.state import Limit, Mine
+from chatledger.server.state import Limit, Mine, Shared, Who
 
 router = json_router(tags=["runs"])
 
@@ -36,8 +38,15 @@ class RunEnd(Body):
 
 
 @router.post("/threads/{thread_id}/runs", status_code=201)
-async def start_run(ledger: Mine, thread_id: ThreadId, body: NewRun) -> Run:
-    """Store a run with the status `running`. The same request again, with a `run_id`, changes nothing."""
+async def start_run(
+    ledger: Mine, caller: Who, state: Shared, thread_id: ThreadId, body: NewRun, idempotency_key: IdempotencyKey
+) -> Run:
+    """Store a run with the status `running`. The same request again, with a `run_id` or the same `Idempotency-Key`,
+    changes nothing.
+    """
+    refuse_chosen(state.ids, caller, run_id=body.run_id)
+    if body.run_id is None:
+        body = body.model_copy(update={"run_id": made_of(idempotency_key, caller, "run", thread_id)})
     return await ledger.runs.start(thread_id, **body.model_dump())
 
 

@@ -21,10 +21,11 @@ from chatledger.server.bodies import (
     Whole,
     items,
 )
-from chatledger.server.headers import without_quotes
+from chatledger.server.chosen_ids import made_of, refuse_chosen
+from chatledger.server.headers import IdempotencyKey, without_quotes
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId
-from chatledger.server.state import Asking, Limit, Mine, Who
+from chatledger.server.state import Asking, Limit, Mine, Shared, Who
 from chatledger.server.times import Time
 
 router = json_router(prefix="/threads", tags=["threads"])
@@ -75,9 +76,17 @@ async def list_threads(
 
 
 @router.post("", status_code=201)
-async def create_thread(ledger: Asking, caller: Who, body: NewThread) -> Thread:
-    """Create an empty thread. `rules` need a token that may write."""
+async def create_thread(
+    ledger: Asking, caller: Who, state: Shared, body: NewThread, idempotency_key: IdempotencyKey
+) -> Thread:
+    """Create an empty thread. `rules` need a token that may write. A repeat with the same `Idempotency-Key`, or with a
+    `thread_id` and `exist_ok`, returns the thread.
+    """
     refuse_beyond_ask(caller, rules=body.rules is not None)
+    refuse_chosen(state.ids, caller, thread_id=body.thread_id)
+    made = made_of(idempotency_key, caller, "thread") if body.thread_id is None else None
+    if made is not None:
+        body = body.model_copy(update={"thread_id": made, "exist_ok": True})
     return await ledger.threads.create(**body.model_dump())
 
 
@@ -117,8 +126,9 @@ async def unarchive_thread(ledger: Mine, thread_id: ThreadId) -> Thread:
 
 
 @router.post("/{thread_id}/copy", status_code=201)
-async def copy_thread(ledger: Mine, thread_id: ThreadId, body: ThreadCopy) -> Thread:
+async def copy_thread(ledger: Mine, caller: Who, state: Shared, thread_id: ThreadId, body: ThreadCopy) -> Thread:
     """Copy a path of a thread to a new thread of the same owner. Runs and scores stay with the source."""
+    refuse_chosen(state.ids, caller, thread_id=body.thread_id)
     return await ledger.threads.copy(thread_id, **body.model_dump(exclude_unset=True))
 
 
