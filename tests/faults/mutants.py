@@ -899,7 +899,7 @@ def read_plain_text() -> None:
 
 def see_no_mark_before_an_append() -> None:
     from chatledger.storage.append import preflight
-    from chatledger.storage.rows.encryption import ENCRYPTED_TENANT
+    from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT
 
     mark = f"EXISTS ({ENCRYPTED_TENANT})"
     _put(preflight, _PREFLIGHTS={key: text.replace(mark, "false") for key, text in preflight._PREFLIGHTS.items()})

@@ -41,7 +41,7 @@ def list_branches(
             print_table(("branch", "state", "version", "forked from", "created"), rows)
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
+    with_ledger(url, tenant, work, debug=debug, keyless=True, check=lambda: require_thread(thread, latest=latest))
 
 
 def _origin(branch: int | None, seq: int | None) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.import_files import describe, import_paths
-from chatledger.cli.options import Debug, Json, Tenant, Url, open_ledger, run_async
+from chatledger.cli.options import Debug, Json, Tenant, Url, open_ledger, require_keys, run_async
 from chatledger.cli.output import console, plural, print_json
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def demo(
         if migrate:
             await asyncio.to_thread(_migrate, url)
         async with open_ledger(url, tenant, create=True) as ledger:
+            await require_keys(ledger)
             thread_id = await _perform(ledger, done, place=_place(url))
             if as_json:
                 print_json({"steps": steps, "thread_id": thread_id, "run_id": RUN})

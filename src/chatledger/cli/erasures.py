@@ -43,4 +43,4 @@ def erasures(
             print_page(("erasure", "kind", "rows", "scores kept", "erased"), rows, page, "no tombstones")
         return say_damaged(page.damaged)
 
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, keyless=True)

@@ -20,6 +20,7 @@ from chatledger.cli.options import (
     file_path,
     open_ledger,
     require_files,
+    require_keys,
     require_one,
     run_async,
 )
@@ -178,6 +179,7 @@ def import_files(
         given = files or []
         require_files(given)
         async with _open(url, tenant, dry_run=dry_run) as ledger:
+            await require_keys(ledger)
             report = await import_paths(ledger, given, options, quiet=as_json)
         if as_json:
             print_json(report.to_json() | {"dry_run": dry_run})
@@ -200,6 +202,7 @@ def import_files(
             stop_on_error=stop_on_error,
         )
         async with open_store(source, options) as opened, _open(url, tenant, dry_run=dry_run) as ledger:
+            await require_keys(ledger)
             with share_bar("importing", quiet=as_json) as on_session:
                 report = await import_store(ledger, opened, options, on_session=on_session)
         if as_json:

@@ -51,6 +51,10 @@ def migrate(
         bool,
         typer.Option("--distributed", help="Also distribute the tables over Citus that are not distributed yet."),
     ] = False,
+    encrypted: Annotated[
+        bool,
+        typer.Option("--encrypted", help="Also record that the database is encrypted: nothing is stored without keys."),
+    ] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -68,13 +72,21 @@ def migrate(
         from chatledger.storage.schema.distribution import LocalRows
 
         _check_options(to, sql=sql, yes=yes, rls=rls, distributed=distributed)
+        if encrypted and (sql or to != "head"):
+            raise UsageError("--encrypted needs the newest tables of a database; leave out --sql and --to")
         if sql:
             print(chatledger.offline_sql(url, to=to), end="")
             return ExitCode.OK
         try:
             with working("migrating", quiet=as_json):
                 status = chatledger.migrate(
-                    url, to=to, rls=rls, distributed=distributed, discard=yes, discard_tombstones=discard_tombstones
+                    url,
+                    to=to,
+                    rls=rls,
+                    distributed=distributed,
+                    encrypted=encrypted,
+                    discard=yes,
+                    discard_tombstones=discard_tombstones,
                 )
         except LocalRows as error:
             say(error.because)
@@ -83,7 +95,7 @@ def migrate(
         if as_json:
             print(_as_json(status))
         else:
-            print(f"{_name(url)} is at schema {status.found or 'none'}{_security(status.rls)}")
+            print(f"{_name(url)} is at schema {status.found or 'none'}{_security(status)}")
             _print_local(status)
         return ExitCode.OK
 
@@ -114,7 +126,7 @@ def schema(
             print(_as_json(status))
         else:
             found = f"found {status.found or 'none'}, expected {status.expected}"
-            print(f"{_name(url)}: {found}{_security(status.rls)}", end="")
+            print(f"{_name(url)}: {found}{_security(status)}", end="")
             print("" if status.usable else f"; run: chatledger migrate --url {shlex.quote(_name(url))}")
             _print_local(status)
         return ExitCode.OK if status.usable else ExitCode.FOUND
@@ -154,7 +166,7 @@ def _check_options(to: str, *, sql: bool, yes: bool, rls: bool | None, distribut
 
 def _as_json(status: SchemaStatus) -> str:
     told = {"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls}
-    return json.dumps({**told, "local_tables": status.local_tables})
+    return json.dumps({**told, "encrypted": status.encrypted, "local_tables": status.local_tables})
 
 
 def _print_local(status: SchemaStatus) -> None:
@@ -162,8 +174,8 @@ def _print_local(status: SchemaStatus) -> None:
         print(f"not distributed: {', '.join(status.local_tables)}; run: chatledger migrate --distributed")
 
 
-def _security(rls: bool) -> str:
-    return ", with row-level security" if rls else ""
+def _security(status: SchemaStatus) -> str:
+    return (", with row-level security" if status.rls else "") + (", encrypted" if status.encrypted else "")
 
 
 def _name(url: str | None) -> str:

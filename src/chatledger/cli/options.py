@@ -102,31 +102,53 @@ def with_ledger(
     *,
     debug: bool,
     plaintext: bool = False,
+    keyless: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> None:
     """Run `work` on an existing ledger and exit with the code that it returns. `check` validates the arguments before
-    the ledger is opened.
+    the ledger is opened. `keyless` as in `in_ledger`.
     """
 
     def checked() -> int:
         check()
-        return in_ledger(url, tenant, work, plaintext=plaintext)
+        return in_ledger(url, tenant, work, plaintext=plaintext, keyless=keyless)
 
     run(checked, debug=debug)
 
 
-def in_ledger(url: str | None, tenant: str, work: Callable[[Ledger], Awaitable[T]], *, plaintext: bool = False) -> T:
+def in_ledger(
+    url: str | None,
+    tenant: str,
+    work: Callable[[Ledger], Awaitable[T]],
+    *,
+    plaintext: bool = False,
+    keyless: bool = False,
+) -> T:
     """Run `work` on an existing ledger, and return what it returns.
 
-    A missing database file is an error: a typo in its name must not create a new, empty ledger.
+    A missing database file is an error: a typo in its name must not create a new, empty ledger. Raises TenantEncrypted
+    if the database is recorded as encrypted and no keys are given, unless the work is `keyless`: it neither stores nor
+    shows content.
     """
 
     async def opened() -> T:
         require_database(url)
         async with open_ledger(url, tenant, plaintext=plaintext) as ledger:
+            if not keyless:
+                await require_keys(ledger)
             return await work(ledger)
 
     return asyncio.run(opened())
+
+
+async def require_keys(ledger: Ledger) -> None:
+    """Raises TenantEncrypted if the database is recorded as encrypted and no keys are given."""
+    from chatledger.errors import TenantEncrypted
+    from chatledger.storage.rows.encrypted import is_recorded
+
+    scope = ledger._scope  # noqa: SLF001 - a question of the commands, not worth a public call
+    if KEY_FILE.get() is None and await scope.read(is_recorded):
+        raise TenantEncrypted(scope.tenant.name)
 
 
 def open_ledger(url: str | None, tenant: str, *, plaintext: bool = False, create: bool = False) -> Opening:

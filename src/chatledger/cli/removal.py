@@ -58,7 +58,7 @@ def delete(
 
     if not (yes or dry_run):
         run(_unconfirmed, debug=debug)
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, keyless=True)
 
 
 def erase(
@@ -108,7 +108,7 @@ def erase(
         run(lambda: _refuse("--even-if-unknown goes with --user or --whole-tenant"), debug=debug)
     if not (yes or dry_run):
         run(_unconfirmed, debug=debug)
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, keyless=True)
 
 
 def redact(
@@ -174,7 +174,7 @@ def retain(
 
     if not (yes or dry_run):
         run(unconfirmed, debug=debug)
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, keyless=True)
 
 
 async def _erase(ledger: Ledger, thread: str | None, user: str | None, *, keep_scores: bool, dry_run: bool) -> Erasure:

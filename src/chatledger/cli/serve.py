@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, UsageError
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import KEY_FILE, Debug, Tenant, Url, in_ledger, require_files, run
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def serve(
 
             migrate_schema(url)
         in_ledger(url, tenant, _nothing)  # finds a database that cannot be served now, and not in each worker
+        say(f"encryption: {'off' if KEY_FILE.get() is None else 'on'}")
         ServeOptions(
             url=url,
             tenant=tenant,

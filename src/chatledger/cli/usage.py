@@ -80,7 +80,7 @@ def usage(
             say("no runs")
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, keyless=True)
 
 
 _FIELDS = {
@@ -169,7 +169,7 @@ def stats(
             say("nothing")
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, keyless=True)
 
 
 def _plain(row: Any, left_out: set[str]) -> dict[str, Any]:

@@ -15,7 +15,16 @@ import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import IdConflict, Ledger, RunConflict, StorageError, Transaction, migrate, schema_status
+from chatledger import (
+    IdConflict,
+    Ledger,
+    RunConflict,
+    StorageError,
+    TenantEncrypted,
+    Transaction,
+    migrate,
+    schema_status,
+)
 from chatledger.storage.schema.row_security import begin_as, set_tenant
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.views import VIEWS
@@ -134,6 +143,17 @@ async def test_every_public_method_does_the_same_under_row_security(secured: str
     await asyncio.to_thread(migrate, secured, rls=False)
     async with Ledger.open(secured, rls=False) as ledger:
         assert under == await tell(ledger, in_ledger, "apart")
+
+
+async def test_the_record_of_encryption_holds_for_new_tenants_under_row_security(secured: str) -> None:
+    async with Ledger.open(secured, rls=True) as ledger:
+        await ledger.messages.append("t", turn(), create=True)
+        assert (await asyncio.to_thread(migrate, secured, encrypted=True)).encrypted
+        for own in (ledger, ledger.tenant("new")):
+            for thread_id in "tu":
+                with pytest.raises(TenantEncrypted):
+                    await own.messages.append(thread_id, turn(), create=True)
+        assert (await ledger.messages.history("t")).version == 5
 
 
 @pytest.mark.parametrize(("pooler", "trips"), [("session", 3), ("transaction", 4)])

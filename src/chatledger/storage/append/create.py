@@ -22,7 +22,7 @@ from chatledger.storage.append.write import Filled, Moved, Plan, Written, fill, 
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END, branch_column
-from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, refuse_without_keys
+from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, refuse_without_keys
 from chatledger.storage.rows.secrets import ERASED, find_erased
 
 FIRST_LINEAGE = write_lineage([Segment(0, 1, END)])

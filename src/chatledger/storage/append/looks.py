@@ -32,7 +32,7 @@ from chatledger.storage.history.union_rows import (
     row_of,
 )
 from chatledger.storage.history.window import branch_column
-from chatledger.storage.rows.encryption import ENCRYPTED_TENANT
+from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
 
 _RUN, _ARMS = 4, 8  # the arm of the runs; a row begins with the number of its branch, times eight, and its arm

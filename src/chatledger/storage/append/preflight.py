@@ -20,7 +20,8 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window import branch_column
-from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, damaged_cell
+from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, MARKED_TENANT, refuse_recorded
+from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import (
     UNREADABLE,
@@ -60,8 +61,9 @@ LEFT JOIN LATERAL (
 WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
 """
 _PREFLIGHTS = {
-    dialect: statement.replace("{encrypted}", ENCRYPTED_TENANT)
-    for dialect, statement in (("postgresql", _PREFLIGHT_POSTGRESQL), ("sqlite", _PREFLIGHT_SQLITE))
+    "postgresql": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", ENCRYPTED_TENANT),
+    "distributed": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", MARKED_TENANT),
+    "sqlite": _PREFLIGHT_SQLITE.replace("{encrypted}", ENCRYPTED_TENANT),
 }
 LOOK = _PREFLIGHTS["postgresql"]
 # The facts that an append `after` a message needs as well, to make a branch.
@@ -126,6 +128,7 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends. Raises
     DamagedCell, and TenantEncrypted if the tenant is encrypted and the ledger has no keys.
     """
+    refuse_recorded(sql, request.tenant)
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch_column(request.branch)}
     if lock and sql.dialect == "postgresql":
         # A statement of its own: the preflight must see what the last lock holder committed.
@@ -134,7 +137,8 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     if request.after is not None:
         wanted, statements = _with_after(request), _PREFLIGHTS_AFTER
     ids: Any = wanted if sql.dialect == "postgresql" else dumps(wanted)
-    return read_seen(request, sql.fetch(statements[sql.dialect], {**place, "ids": ids}))
+    statement = statements["distributed" if sql.distributed else sql.dialect]
+    return read_seen(request, sql.fetch(statement, {**place, "ids": ids}))
 
 
 def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:

@@ -33,7 +33,8 @@ from chatledger.storage.databases.served import Abroad
 from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
-from chatledger.storage.rows.encryption import EncryptionKeys, Tenant, is_marked, mark, refuse_without_keys
+from chatledger.storage.rows.encrypted import is_marked, mark, refuse_without_keys
+from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 from chatledger.telemetry.calls import Observer, shown
 from chatledger.telemetry.counters import Counters
 

@@ -68,10 +68,10 @@ class Sql:
 
     `by_table`: a statement writes one table, and an append is several statements in a transaction. SQLite knows no
     other statements. A distributed PostgreSQL would run a statement that writes several tables in pieces, on each of
-    its servers, and commit them in two phases.
+    its servers, and commit them in two phases. `distributed`: it is such a database.
     """
 
-    __slots__ = ("_driver", "_options", "by_table", "connection", "dialect", "schema")
+    __slots__ = ("_driver", "_options", "by_table", "connection", "dialect", "distributed", "schema")
 
     def __init__(
         self, connection: Connection, schema: str | None, driver: Driver | None = None, *, distributed: bool = False
@@ -79,6 +79,7 @@ class Sql:
         self.connection = connection
         self.schema = schema
         self.dialect = connection.dialect.name
+        self.distributed = distributed
         self.by_table = distributed or self.dialect != "postgresql"
         self._driver = driver or SqlalchemyDriver(connection)
         self._options: Any = {"schema_translate_map": {SCHEMA: schema}}

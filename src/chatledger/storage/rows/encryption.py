@@ -14,13 +14,12 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from sqlalchemy import Table, update
+from sqlalchemy import Table
 
 from chatledger.errors import (
     ChatLedgerError,
@@ -30,13 +29,12 @@ from chatledger.errors import (
     KeyUnavailable,
     NotAuthentic,
     NotEncrypted,
-    TenantEncrypted,
 )
-from chatledger.storage.drivers.sql import Row, Sql, insert_if_absent
+from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.derive import netstring
 from chatledger.storage.rows.keys import FIRST_VERSION, NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys, TenantKeys
 from chatledger.storage.schema.columns import Ciphertext, CodedText, JsonText, Undecoded, holds, holds_no_text
-from chatledger.storage.schema.tables import metadata, tenants
+from chatledger.storage.schema.tables import metadata
 from chatledger.storage.schema.text import (
     CIPHERTEXT_HEADER,
     CIPHERTEXT_MARK,
@@ -244,29 +242,6 @@ def _from_base64(text: str) -> bytes:
     if len(data) < NONCE_BYTES + TAG_BYTES or (odd and b2a_base64(data[-odd:], newline=False).decode() != text[-4:]):
         raise ValueError("not the base64 of an encrypted text")
     return data
-
-
-# --- The tenants that are encrypted -----------------------------------------------------------------------------------
-
-ENCRYPTED_TENANT = "SELECT 1 FROM {schema}tenants WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL"
-
-
-def is_marked(sql: Sql, tenant: Tenant) -> bool:
-    return bool(sql.fetch(ENCRYPTED_TENANT, {"tenant": tenant.key}))
-
-
-def mark(sql: Sql, tenant: Tenant) -> None:
-    """Mark the tenant as encrypted. From then on a ledger without keys refuses to write for it."""
-    now = datetime.now(UTC)
-    if not sql.execute(insert_if_absent(sql, tenants).values(tenant_id=tenant.name, encrypted_at=now)).rowcount:
-        own = (tenants.c.tenant_id == tenant.name, tenants.c.encrypted_at.is_(None))
-        sql.execute(update(tenants).where(*own).values(encrypted_at=now))
-
-
-def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:
-    """Raises TenantEncrypted if the tenant is encrypted and the ledger has no keys."""
-    if tenant.encryption is None and is_marked(sql, tenant):
-        raise TenantEncrypted(tenant.name)
 
 
 # --- The place of a cell, as associated data --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chatledger.errors import StorageError
@@ -67,6 +67,7 @@ def _read_state(connection: sqlite3.Connection) -> FileState:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if VERSION_TABLE not in names:
         return FileState(status_of(None), foreign=bool(names))
-    row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-    status = status_of(row and row[0])
+    rows = connection.execute(f"SELECT * FROM {VERSION_TABLE}")
+    row = dict(zip([column[0] for column in rows.description], rows.fetchone() or (), strict=False))
+    status = replace(status_of(row.get("version_num")), encrypted=row.get("encrypted_at") is not None)
     return FileState(status, foreign=False, intruders=find_intruders(connection, status.found))

@@ -44,6 +44,7 @@ from chatledger.storage.upgrade.versions import (
     VERSION_TABLE,
     SchemaStatus,
     read_status,
+    record_encrypted,
     require_schema_name,
     require_usable,
 )
@@ -71,6 +72,7 @@ def migrate(
     schema: str = SCHEMA,
     rls: bool | None = None,
     distributed: bool = False,
+    encrypted: bool = False,
     discard: bool = False,
     discard_tombstones: bool = False,
 ) -> SchemaStatus:
@@ -83,7 +85,8 @@ def migrate(
     `url` is that of `Ledger.open`. `to` is `head` (the default), `base` or the number of a revision, and `schema` the
     PostgreSQL schema of the tables. `rls` switches row-level security on or off for all tables, on PostgreSQL from
     version 15; None leaves it. `distributed` also distributes the tables that are not distributed yet by tenant over
-    the servers of Citus. A database that is one revision newer than this release stays as it is.
+    the servers of Citus. `encrypted` records that the database is encrypted: from then on a ledger without keys stores
+    nothing for any tenant. A database that is one revision newer than this release stays as it is.
 
     On the way down, `discard=True` discards the rows and values that the older schema has no place for, and
     `discard_tombstones=True` the tombstones of erasures. Without them a migration that would lose some changes nothing,
@@ -97,10 +100,12 @@ def migrate(
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
     require(BOOL_OR_NONE, rls=rls)
-    require(BOOL, distributed=distributed, discard=discard, discard_tombstones=discard_tombstones)
+    require(BOOL, distributed=distributed, encrypted=encrypted, discard=discard, discard_tombstones=discard_tombstones)
     allowed = Allowed(discard, discard_tombstones)
     address = read_url(url)
     _require_revision(to)
+    if encrypted and to != "head":
+        raise InvalidArgument("encrypted", "needs the newest revision; leave out to")
     if address.get_backend_name() == "sqlite":
         if rls:
             raise row_security.only_postgresql()
@@ -110,8 +115,9 @@ def migrate(
             raise StorageError("a database in memory is made at the newest revision when it is opened")
         path = sqlite_path(address)
         refuse_intruders(inspect_file(path).intruders, path, address)
-        return upgrade_file(path, to=to, allowed=allowed)
-    work = _migrate_postgresql(address, to, require_schema_name(schema), rls, allowed, distributed=distributed)
+        return upgrade_file(path, to=to, allowed=allowed, encrypted=encrypted)
+    own, also = require_schema_name(schema), {"distributed": distributed, "encrypted": encrypted}
+    work = _migrate_postgresql(address, to, own, rls, allowed, **also)
     return _in_new_loop(work)
 
 
@@ -264,19 +270,21 @@ _OURS = {table.name for table in metadata.tables.values()} | set(VIEWS) | {VERSI
 # --- SQLite -----------------------------------------------------------------------------------------------------------
 
 
-def upgrade_file(path: str, *, to: str = "head", allowed: Allowed = NOTHING) -> SchemaStatus:
+def upgrade_file(path: str, *, to: str = "head", allowed: Allowed = NOTHING, encrypted: bool = False) -> SchemaStatus:
     inspect_file(path)
     try:
         connection = SqliteConnection(path)
         try:
-            return _upgrade_locked(connection, path, to, allowed)
+            return _upgrade_locked(connection, path, to, allowed, encrypted=encrypted)
         finally:
             connection.close()
     except Exception as error:
         raise _ours(error) from error
 
 
-def _upgrade_locked(connection: SqliteConnection, path: str, to: str, allowed: Allowed) -> SchemaStatus:
+def _upgrade_locked(
+    connection: SqliteConnection, path: str, to: str, allowed: Allowed, *, encrypted: bool
+) -> SchemaStatus:
     # Batch mode creates a new table and drops the old one. With foreign keys on, the rows that point at it would fail.
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("PRAGMA legacy_alter_table = ON")  # the views would fail too: they name the table meanwhile
@@ -286,6 +294,9 @@ def _upgrade_locked(connection: SqliteConnection, path: str, to: str, allowed: A
         if status.found is not None and not _is_done(status, to):
             _copy(path, f"{path}.{status.found}")
         status = _run(sql.connection, None, to)
+        if encrypted:
+            record_encrypted(sql.connection, None)
+            status = replace(status, encrypted=True)
         broken = sql.connection.exec_driver_sql("PRAGMA foreign_key_check").all()
         if broken:
             raise StorageError(f"the migration would leave rows that point nowhere: {broken[:3]}")
@@ -306,11 +317,12 @@ def _copy(path: str, beginning: str) -> None:
 
 
 async def _migrate_postgresql(
-    address: Any, to: str, schema: str, rls: bool | None, allowed: Allowed, *, distributed: bool
+    address: Any, to: str, schema: str, rls: bool | None, allowed: Allowed, *, distributed: bool, encrypted: bool
 ) -> SchemaStatus:
     engine = create_postgresql_engine(address)
     try:
-        return await upgrade_engine(engine, schema, to=to, rls=rls, allowed=allowed, distributed=distributed)
+        also = {"distributed": distributed, "encrypted": encrypted}
+        return await upgrade_engine(engine, schema, to=to, rls=rls, allowed=allowed, **also)
     finally:
         await engine.dispose()
 
@@ -323,6 +335,7 @@ async def upgrade_engine(
     rls: bool | None = None,
     allowed: Allowed = NOTHING,
     distributed: bool = False,
+    encrypted: bool = False,
 ) -> SchemaStatus:
     try:
         async with engine.connect() as lock:
@@ -334,6 +347,8 @@ async def upgrade_engine(
                     await _in_transaction(engine, distribution.require_empty, schema)
                 await _until_locked(lambda: _run_once(engine, schema, to, allowed))
                 await _until_locked(lambda: _secure_once(engine, schema, rls))
+                if encrypted:
+                    await _until_locked(lambda: _record_once(engine, schema))
                 if distributed:
                     await _distribute(engine, schema)
                 return await _in_transaction(engine, _read_status, schema)
@@ -385,6 +400,13 @@ async def _secure_once(engine: AsyncEngine, schema: str, rls: bool | None) -> No
         await connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
         await connection.exec_driver_sql(distribution.SEQUENTIAL)
         await connection.run_sync(_secure, schema, rls)
+
+
+async def _record_once(engine: AsyncEngine, schema: str) -> None:
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
+        await connection.exec_driver_sql(f"SET LOCAL {row_security.MIGRATING} = 'on'")
+        await connection.run_sync(record_encrypted, schema)
 
 
 def _secure(connection: Connection, schema: str, rls: bool | None) -> None:

@@ -8,9 +8,12 @@ from newer without the revision files.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, bindparam, inspect, text
 from sqlalchemy.schema import CreateSchema
 
 from chatledger.errors import SchemaMismatch, StorageError
@@ -37,6 +40,8 @@ class SchemaStatus:
     """The revision that this release needs."""
     rls: bool = False
     """Whether row-level security is on for every table. Always False on SQLite."""
+    encrypted: bool = False
+    """Whether the database is recorded as encrypted, so that a ledger without keys stores nothing in it."""
     local_tables: tuple[str, ...] = ()
     """The tables that Citus does not distribute. `migrate` and `schema_status` read them; empty without Citus."""
 
@@ -70,8 +75,10 @@ def require_schema_name(schema: str) -> str:
 def read_status(connection: Connection, schema: str | None) -> SchemaStatus:
     if not inspect(connection).has_table(VERSION_TABLE, schema=schema):
         return status_of(None)
-    found = connection.execute(text(f"SELECT version_num FROM {_prefix(schema)}{VERSION_TABLE}")).scalar()
-    return replace(status_of(found), rls=row_security.is_on(connection, schema))
+    found = connection.execute(text(f"SELECT * FROM {_prefix(schema)}{VERSION_TABLE}")).mappings().first()
+    row: Mapping[str, Any] = {} if found is None else dict(found)
+    encrypted = row.get("encrypted_at") is not None  # a column that older revisions lack
+    return replace(status_of(row.get("version_num")), rls=row_security.is_on(connection, schema), encrypted=encrypted)
 
 
 def status_of(found: str | None) -> SchemaStatus:
@@ -96,6 +103,18 @@ def create_schema(connection: Connection, schema: str | None) -> None:
     metadata.create_all(mapped, checkfirst=False)
     create_views(mapped, schema)
     stamp(mapped, schema)
+
+
+def record_encrypted(connection: Connection, schema: str | None) -> None:
+    """Record that the database is encrypted, if its revision has a place for that. What each writer remembers of the
+    branches becomes stale, so that its next append looks, and a ledger without keys finds the record.
+    """
+    if read_status(connection, schema).encrypted:
+        return
+    now = bindparam("now", datetime.now(UTC), Moment())
+    connection.execute(text(f"UPDATE {_prefix(schema)}{VERSION_TABLE} SET encrypted_at = :now").bindparams(now))
+    stamp = "CASE WHEN stamp > 0 THEN stamp - 1 ELSE 1 END"
+    connection.exec_driver_sql(f"UPDATE {_prefix(schema)}branches SET stamp = {stamp}")
 
 
 def create_views(connection: Connection, schema: str | None) -> None:

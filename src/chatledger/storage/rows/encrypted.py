@@ -1,0 +1,58 @@
+"""Which tenants are encrypted, and whether the database is as a whole. For those, a ledger without keys stores nothing.
+
+A tenant has its mark in its row of `tenants`. The record of the database stands beside the revision of its schema, so
+it holds for tenants that nobody has written for yet. It is about no tenant, and every role reads that row already.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import update
+
+from chatledger.errors import TenantEncrypted
+from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.schema.tables import tenants
+
+_RECORDED = "SELECT 1 FROM {schema}chatledger_version WHERE encrypted_at IS NOT NULL"
+MARKED_TENANT = "SELECT 1 FROM {schema}tenants WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL"
+"""Rows if the tenant is marked. A distributed database runs it, and statements that contain it, on the one server that
+has the tenant's rows. The record is on the coordinator, so there it is read by a statement of its own.
+"""
+ENCRYPTED_TENANT = f"{MARKED_TENANT} UNION ALL {_RECORDED}"
+"""Rows if a ledger without keys may store nothing for the tenant. For a database that is not distributed."""
+
+
+def is_recorded(sql: Sql) -> bool:
+    """Whether the database is recorded as encrypted as a whole."""
+    return bool(sql.fetch(_RECORDED, {}))
+
+
+def is_marked(sql: Sql, tenant: Tenant) -> bool:
+    """Whether the tenant is marked as encrypted."""
+    return bool(sql.fetch(MARKED_TENANT, {"tenant": tenant.key}))
+
+
+def mark(sql: Sql, tenant: Tenant) -> None:
+    """Mark the tenant as encrypted. From then on a ledger without keys refuses to write for it."""
+    now = datetime.now(UTC)
+    if not sql.execute(insert_if_absent(sql, tenants).values(tenant_id=tenant.name, encrypted_at=now)).rowcount:
+        own = (tenants.c.tenant_id == tenant.name, tenants.c.encrypted_at.is_(None))
+        sql.execute(update(tenants).where(*own).values(encrypted_at=now))
+
+
+def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:
+    """Raises TenantEncrypted if the tenant or the database is encrypted and the ledger has no keys."""
+    if tenant.encryption is not None:
+        return
+    asked = MARKED_TENANT if sql.distributed else ENCRYPTED_TENANT
+    if sql.fetch(asked, {"tenant": tenant.key}):
+        raise TenantEncrypted(tenant.name)
+    refuse_recorded(sql, tenant)
+
+
+def refuse_recorded(sql: Sql, tenant: Tenant) -> None:
+    """On a distributed database, raises TenantEncrypted if it is recorded as encrypted and the ledger has no keys."""
+    if sql.distributed and tenant.encryption is None and is_recorded(sql):
+        raise TenantEncrypted(tenant.name)
