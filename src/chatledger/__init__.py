@@ -128,7 +128,7 @@ if TYPE_CHECKING:
     from chatledger.storage.repositories.kv import KvScope
     from chatledger.storage.repositories.thread_list import ThreadOrder
     from chatledger.storage.repositories.threads import UNSET, Unset
-    from chatledger.storage.rows.keys import KeyRing, Keys, read_keys
+    from chatledger.storage.rows.keys import Encryption, KeyRing, Keys, read_keys
     from chatledger.storage.upgrade.backup import backup, restore
     from chatledger.storage.upgrade.migrate import alembic_include_name, migrate, offline_sql, schema_status
     from chatledger.storage.upgrade.versions import SchemaStatus
@@ -158,6 +158,7 @@ __all__ = [
     "DraftLive",
     "DraftLost",
     "EncodeError",
+    "Encryption",
     "EncryptionError",
     "Erased",
     "Erasure",
@@ -268,7 +269,7 @@ _HOMES = {
     "chatledger.storage.repositories.kv": {"KvScope"},
     "chatledger.storage.repositories.thread_list": {"ThreadOrder"},
     "chatledger.storage.repositories.threads": {"UNSET", "Unset"},
-    "chatledger.storage.rows.keys": {"KeyRing", "Keys", "read_keys"},
+    "chatledger.storage.rows.keys": {"Encryption", "KeyRing", "Keys", "read_keys"},
     "chatledger.storage.upgrade.backup": {"backup", "restore"},
     "chatledger.storage.upgrade.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
     "chatledger.storage.upgrade.versions": {"SchemaStatus"},

@@ -7,6 +7,7 @@ commit. Both have the same repositories: threads, messages, runs and so on.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
@@ -41,7 +42,7 @@ from chatledger.storage.repositories.follow import follow
 from chatledger.storage.repositories.follow_cursor import read_start
 from chatledger.storage.repositories.reencrypt import reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
-from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
+from chatledger.storage.rows.keys import KEYS, Encryption, KeyRing, Keys
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.schema.text import encode_key
 from chatledger.telemetry.calls import Observer, Observers, SlowCalls, observed
@@ -55,6 +56,7 @@ _REPLICA = Kind("a str, an AsyncEngine or None", str, AsyncEngine, NoneType)
 _TELEMETRY = Kind("an OpenTelemetry or None", OpenTelemetry, NoneType)
 _POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
 _LONGEST_TIMEOUT = 86_400
+_log = logging.getLogger("chatledger.encryption")
 _MOST_CONNECTIONS = 10_000
 
 
@@ -106,7 +108,7 @@ class Ledger(Repositories):
         rls: bool | None = None,
         distributed: bool | None = None,
         replica: str | AsyncEngine | None = None,
-        keys: KeyRing | Keys | None = None,
+        keys: KeyRing | Keys | Encryption | None = None,
         plaintext: bool = False,
         timeout: float = TIMEOUT,
         notify: bool = False,
@@ -145,6 +147,8 @@ class Ledger(Repositories):
         that returns the KeyRing of a tenant, or None once the tenant has no keys. The ledger calls the function for
         each encryption and decryption, from any thread. A read then raises EncryptionError for a cell that was not
         encrypted for its place. `plaintext=True` also reads cells that were stored before there were keys.
+        `Encryption(keys, required=True)` records that the whole database is encrypted, and refuses all plain text. The
+        logger `chatledger.encryption` says whether encryption is on.
 
         `timeout` is the time limit of each read and write in seconds, 10 by default. While PostgreSQL is away, a call
         outside of a transaction tries again until the limit, and then raises StorageError or OutcomeUnknown. The limit
@@ -212,6 +216,7 @@ class Ledger(Repositories):
                 observers.append(telemetry.observe(database.counters, attributes, queue_length))
             observer = Observers(observers) if len(observers) > 1 else next(iter(observers), None)
             listens = pooler == "session"
+            _log.info("encryption: %s", "on" if encryption_keys.given else "off")
             guard = Guard(database, standby, encryption_keys, observer, notify=notify, listens=listens)
             return observed(cls, "", observer)(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 

@@ -12,7 +12,7 @@ from chatledger.repositories import Repositories
 from chatledger.storage.databases.external_connection import ExternalConnection
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Scope
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
-from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
+from chatledger.storage.rows.keys import KEYS, Encryption, KeyRing, Keys
 from chatledger.storage.schema.distribution import only_servers_distribute
 from chatledger.storage.schema.row_security import only_postgresql
 from chatledger.storage.schema.tables import SCHEMA
@@ -49,7 +49,7 @@ class Transaction(Repositories):
         limits: Limits | None = None,
         rls: bool = False,
         distributed: bool = False,
-        keys: KeyRing | Keys | None = None,
+        keys: KeyRing | Keys | Encryption | None = None,
         plaintext: bool = False,
         user: str | None = None,
     ) -> None:

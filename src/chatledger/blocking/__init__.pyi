@@ -52,7 +52,7 @@ from chatledger.storage.repositories.bulk import NewThread
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.storage.repositories.thread_list import ThreadOrder
 from chatledger.storage.repositories.threads import Unset
-from chatledger.storage.rows.keys import KeyRing, Keys
+from chatledger.storage.rows.keys import Encryption, KeyRing, Keys
 from chatledger.telemetry.otel import OpenTelemetry
 
 __all__ = ["Draft", "Ledger", "Transaction", "open"]
@@ -99,7 +99,7 @@ class ThreadRepository:
     ) -> Thread: ...
     def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]: ...
     def ids(self) -> Generator[str]: ...
-    def delete(self, thread_id: str) -> Deleted: ...
+    def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted: ...
     def retain(
         self,
         *,
@@ -492,7 +492,7 @@ class Ledger:
         rls: bool | None = None,
         distributed: bool | None = None,
         replica: str | AsyncEngine | None = None,
-        keys: KeyRing | Keys | None = None,
+        keys: KeyRing | Keys | Encryption | None = None,
         plaintext: bool = False,
         timeout: float = ...,
         notify: bool = False,

@@ -173,10 +173,15 @@ class Scope:
 
     async def mark_encrypted(self) -> None:
         """Mark the tenant as encrypted if the ledger has keys for it. This costs one statement for each process and
-        tenant. In a transaction it costs one each time, because a rollback removes the mark.
+        tenant. In a transaction it costs one each time, because a rollback removes the mark. Raises KeyUnavailable if
+        the tenant has no keys and they are required.
         """
         encryption = self.tenant.encryption
-        if encryption is None or encryption.marked or not encryption.can_encrypt():
+        if encryption is None or encryption.marked:
+            return
+        if encryption.required:
+            encryption.ring()
+        elif not encryption.can_encrypt():
             return
         database = self._here()
         if not await database.read(self.tenant, lambda sql: is_marked(sql, self.tenant)):
@@ -241,7 +246,9 @@ class Guard:
         moved: dict[Followed, None] = {}
         note = None if self._hints is None else moved.setdefault
         with self.writing() as database:
-            await scope.mark_encrypted()
+            encryption = scope.tenant.encryption
+            if encryption is not None and encryption.can_encrypt():  # without keys a transaction may still delete
+                await scope.mark_encrypted()
             async with database.transaction(scope.tenant) as transaction:
                 with begun(self.database):
                     yield replace(scope, database=transaction, guard=None, moved=note)

@@ -16,6 +16,7 @@ from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import tenants
 
 _RECORDED = "SELECT 1 FROM {schema}chatledger_version WHERE encrypted_at IS NOT NULL"
+_RECORD = "UPDATE {schema}chatledger_version SET encrypted_at = :now WHERE encrypted_at IS NULL"
 MARKED_TENANT = "SELECT 1 FROM {schema}tenants WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL"
 """Rows if the tenant is marked. A distributed database runs it, and statements that contain it, on the one server that
 has the tenant's rows. The record is on the coordinator, so there it is read by a statement of its own.
@@ -30,16 +31,23 @@ def is_recorded(sql: Sql) -> bool:
 
 
 def is_marked(sql: Sql, tenant: Tenant) -> bool:
-    """Whether the tenant is marked as encrypted."""
-    return bool(sql.fetch(MARKED_TENANT, {"tenant": tenant.key}))
+    """Whether nothing is left to `mark`."""
+    assert tenant.encryption is not None
+    marked = bool(sql.fetch(MARKED_TENANT, {"tenant": tenant.key}))
+    return marked and (not tenant.encryption.required or is_recorded(sql))
 
 
 def mark(sql: Sql, tenant: Tenant) -> None:
-    """Mark the tenant as encrypted. From then on a ledger without keys refuses to write for it."""
+    """Mark the tenant as encrypted, and the database too if its keys are required. From then on a ledger without keys
+    refuses to write for it.
+    """
+    assert tenant.encryption is not None
     now = datetime.now(UTC)
     if not sql.execute(insert_if_absent(sql, tenants).values(tenant_id=tenant.name, encrypted_at=now)).rowcount:
         own = (tenants.c.tenant_id == tenant.name, tenants.c.encrypted_at.is_(None))
         sql.execute(update(tenants).where(*own).values(encrypted_at=now))
+    if tenant.encryption.required and not is_recorded(sql):
+        sql.fetch(_RECORD, {"now": sql.moment(now)})
 
 
 def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:

@@ -33,6 +33,7 @@ from chatledger.errors import (
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.derive import netstring
 from chatledger.storage.rows.keys import FIRST_VERSION, NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys, TenantKeys
+from chatledger.storage.rows.keys import Encryption as Given
 from chatledger.storage.schema.columns import Ciphertext, CodedText, JsonText, Undecoded, holds, holds_no_text
 from chatledger.storage.schema.tables import metadata
 from chatledger.storage.schema.text import (
@@ -100,9 +101,16 @@ class EncryptionKeys:
     KeyRing, in place of a function, serves every tenant.
     """
 
-    def __init__(self, keys: KeyRing | Keys | None, *, plaintext: bool) -> None:
+    def __init__(self, keys: KeyRing | Keys | Given | None, *, plaintext: bool) -> None:
         if plaintext and keys is None:
             raise InvalidArgument("plaintext", "applies only to a ledger with keys; pass keys as well")
+        self._required = isinstance(keys, Given) and keys.required
+        if plaintext and self._required:
+            raise InvalidArgument(
+                "plaintext", "does not go with required=True, which refuses plain text; leave one out"
+            )
+        if isinstance(keys, Given):
+            keys = keys.keys
         self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
         self._plaintext = plaintext
         self._marked: set[str] = set()
@@ -110,7 +118,13 @@ class EncryptionKeys:
     def of(self, tenant: str) -> Encryption | None:
         if self._keys is None:
             return None
-        return Encryption(tenant, self._keys, plaintext=self._plaintext, marked=self._marked)
+        own = Encryption(tenant, self._keys, plaintext=self._plaintext, marked=self._marked)
+        own.required = self._required
+        return own
+
+    @property
+    def given(self) -> bool:
+        return self._keys is not None
 
 
 class Encryption:
@@ -118,7 +132,7 @@ class Encryption:
     are.
     """
 
-    __slots__ = ("_keys", "_marked", "_tenant", "_tenant_place", "plaintext")
+    __slots__ = ("_keys", "_marked", "_tenant", "_tenant_place", "plaintext", "required")
 
     def __init__(self, tenant: str, keys: Keys, *, plaintext: bool = False, marked: set[str] | None = None) -> None:
         self._tenant = tenant
@@ -126,6 +140,8 @@ class Encryption:
         self._keys = keys
         self._tenant_place = netstring(encode_text(tenant))
         self.plaintext = plaintext
+        self.required = False
+        """Whether the database has to be encrypted as a whole."""
 
     def encrypt(self, table: str, columns: Sequence[str], rows: Sequence[Cells], *key: Any) -> Sequence[Cells]:
         """The rows with their words encrypted. `key` holds, as stored, the values of the primary key that stand before

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias, cast
 
-from chatledger.arguments import STR_OR_NONE, Kind, require
+from chatledger.arguments import BOOL, STR_OR_NONE, Kind, require
 from chatledger.errors import EncryptionError, InvalidArgument, MissingExtra
 from chatledger.storage.drivers.private_file import NotPrivate, read_private
 from chatledger.storage.rows.derive import derive_key
@@ -90,7 +90,34 @@ Keys: TypeAlias = Callable[[str], KeyRing | None]
 decryption calls it, from any thread, so it must answer from memory.
 """
 
-KEYS = Kind("a KeyRing, a function or None", KeyRing, cast(type, Callable), NoneType)
+
+class Encryption:
+    """Keys for `Ledger.open(keys=…)`, and whether the database has to be encrypted as a whole.
+
+        ledger = await Ledger.open(url, keys=Encryption(read_keys("keys.json"), required=True))
+
+    With `required`, the first write records that the database is encrypted, as `chatledger migrate --encrypted` does.
+    From then on a ledger without keys stores nothing, for no tenant. This ledger itself never stores or reads plain
+    text, even if somebody removed the record: a tenant without keys raises KeyUnavailable. Raises InvalidArgument if
+    `keys` is no KeyRing and no function.
+    """
+
+    __slots__ = ("keys", "required")
+
+    keys: KeyRing | Keys
+    """The keys, as `Ledger.open` takes them."""
+    required: bool
+    """Whether the database has to be encrypted as a whole."""
+
+    def __init__(self, keys: KeyRing | Keys, *, required: bool = False) -> None:
+        require(_GIVEN, keys=keys)
+        require(BOOL, required=required)
+        self.keys = keys
+        self.required = required
+
+
+_GIVEN = Kind("a KeyRing or a function", KeyRing, cast(type, Callable))
+KEYS = Kind("a KeyRing, a function, an Encryption or None", KeyRing, Encryption, cast(type, Callable), NoneType)
 
 
 @dataclass(frozen=True, slots=True)
