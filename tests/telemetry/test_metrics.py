@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import KvConflict, Ledger, Metrics, OutcomeUnknown, VersionConflict
+from chatledger import KeyRing, KvConflict, Ledger, Metrics, OutcomeUnknown, VersionConflict
 from chatledger.models.base import Model
 from tests.conftest import Database
 from tests.conversations import turn, user
@@ -136,3 +136,23 @@ async def test_waits_for_a_connection_are_counted(pg_database: Database) -> None
         after = ledger.metrics()
         assert after.pool_waits == before.pool_waits + 1
         assert after.pool_wait_seconds > before.pool_wait_seconds
+
+
+# --- Cells ------------------------------------------------------------------------------------------------------------
+
+
+async def test_encrypted_cells_are_counted_by_their_key(database: Database) -> None:
+    older, newer = bytes(32), bytes(range(32))
+    rings = {"default": KeyRing({"k1": older}), "other": KeyRing({"k2": newer})}
+    async with database.open(keys=rings.get) as ledger:
+        assert ledger.metrics().cells == {}
+        await ledger.threads.create("t", title="one")
+        await ledger.threads.create("u")
+        assert ledger.metrics().cells == {"k1": 1}
+        await ledger.tenant("other").threads.create("t", title="two", metadata={"three": 3})
+        assert ledger.metrics().cells == {"k1": 1, "k2": 2}
+        rings["default"] = KeyRing({"k1": older, "k2": newer}, current="k2")
+        await ledger.reencrypt()
+        assert (await ledger.threads.get("t")).title == "one"
+        assert ledger.metrics().cells == {"k1": 1, "k2": 3}
+    assert ledger.metrics().cells == {"k1": 1, "k2": 3}

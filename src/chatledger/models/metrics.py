@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from chatledger.models.base import Model
 
 
@@ -35,5 +37,9 @@ class Metrics(Model):
     """Seconds that those calls waited in all."""
     queue_length: int = 0
     """Appends that now wait while others are in flight; on SQLite, writes that wait for the writer."""
+    cells: dict[str, int] = Field(default_factory=dict)
+    """Cells that were encrypted, by the id of the key: replace a key before it has encrypted 2^32 for one tenant. It
+    also counts those of appends that were tried again or failed.
+    """
     running: int = 0
     """Reads, writes and transactions that are running or waiting now."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from chatledger.models import Metrics
 
-_NOW = {"queue_length", "running"}
+_ELSEWHERE = {"queue_length", "running", "cells"}
+"""Those that others count."""
 
 
 class Counters:
@@ -17,7 +18,9 @@ class Counters:
     __slots__ = ("listener", "values")
 
     def __init__(self) -> None:
-        self.values: dict[str, float] = dict.fromkeys((name for name in Metrics.model_fields if name not in _NOW), 0)
+        self.values: dict[str, float] = dict.fromkeys(
+            (name for name in Metrics.model_fields if name not in _ELSEWHERE), 0
+        )
         self.listener: Callable[[str, float], None] | None = None
 
     def add(self, name: str) -> None:

@@ -79,7 +79,9 @@ async def test_cells_of_the_first_version_are_read_and_rewritten(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr(KeyRing, "of", lambda ring, _: TenantKeys(header_of(ring.current, 1), ring._first))
+        earlier.setattr(
+            KeyRing, "of", lambda ring, _: TenantKeys(ring.current, header_of(ring.current, 1), ring._first)
+        )
         async with database.open(keys=RING) as ledger:
             await say_everything(ledger, Said())
             before = await read_everything(ledger)

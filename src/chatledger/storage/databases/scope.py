@@ -236,7 +236,8 @@ class Guard:
         abroad = self._abroad
         queue_length = database.queue_length + (0 if abroad is None else abroad.database.queue_length)
         running = self._running + (0 if abroad is None else abroad.running)
-        return Metrics(**database.counters.values, queue_length=queue_length, running=running)
+        cells = self._keys.counts.read()
+        return Metrics(**database.counters.values, queue_length=queue_length, cells=cells, running=running)
 
     @asynccontextmanager
     async def begin(self, scope: Scope) -> AsyncIterator[Scope]:

@@ -31,6 +31,7 @@ from chatledger.errors import (
     NotEncrypted,
 )
 from chatledger.storage.drivers.sql import Row
+from chatledger.storage.rows.cell_counts import CellCounts
 from chatledger.storage.rows.derive import netstring
 from chatledger.storage.rows.keys import FIRST_VERSION, NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys, TenantKeys
 from chatledger.storage.rows.keys import Encryption as Given
@@ -114,11 +115,12 @@ class EncryptionKeys:
         self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
         self._plaintext = plaintext
         self._marked: set[str] = set()
+        self.counts = CellCounts()
 
     def of(self, tenant: str) -> Encryption | None:
         if self._keys is None:
             return None
-        own = Encryption(tenant, self._keys, plaintext=self._plaintext, marked=self._marked)
+        own = Encryption(tenant, self._keys, plaintext=self._plaintext, marked=self._marked, counts=self.counts)
         own.required = self._required
         return own
 
@@ -132,10 +134,19 @@ class Encryption:
     are.
     """
 
-    __slots__ = ("_keys", "_marked", "_tenant", "_tenant_place", "plaintext", "required")
+    __slots__ = ("_counts", "_keys", "_marked", "_tenant", "_tenant_place", "plaintext", "required")
 
-    def __init__(self, tenant: str, keys: Keys, *, plaintext: bool = False, marked: set[str] | None = None) -> None:
+    def __init__(
+        self,
+        tenant: str,
+        keys: Keys,
+        *,
+        plaintext: bool = False,
+        marked: set[str] | None = None,
+        counts: CellCounts | None = None,
+    ) -> None:
         self._tenant = tenant
+        self._counts = CellCounts() if counts is None else counts
         self._marked = set() if marked is None else marked
         self._keys = keys
         self._tenant_place = netstring(encode_text(tenant))
@@ -155,6 +166,7 @@ class Encryption:
         contexts = _with_header(cells, header)
         before = self._tenant_place + "".join(map(netstring, key))
         encrypted: list[Cells] = []
+        count = 0
         for row in rows:
             made: list[Any] | None = None
             for index, context in contexts:
@@ -163,8 +175,11 @@ class Encryption:
                 if made is None:
                     made, where = list(row), before + "".join([netstring(row[at]) for at in place])
                 data = cipher.encrypt(text, context + where)
+                count += 1
                 made[index] = header + b2a_base64(data, newline=False).decode("ascii")
             encrypted.append(row if made is None else tuple(made))
+        if count:
+            self._counts.add(ring.current, count)
         return encrypted
 
     def decrypt(self, table: str, columns: Sequence[str], rows: Sequence[Row], *key: Any) -> Sequence[Row]:

@@ -81,7 +81,7 @@ class KeyRing:
         ciphers = self._first | {header_of(name): Cipher(key) for name, key in own.items()}
         if len(self._derived) >= _TENANTS:
             self._derived.clear()
-        self._derived[tenant] = made = TenantKeys(header_of(self.current), ciphers)
+        self._derived[tenant] = made = TenantKeys(self.current, header_of(self.current), ciphers)
         return made
 
 
@@ -124,6 +124,8 @@ KEYS = Kind("a KeyRing, a function, an Encryption or None", KeyRing, Encryption,
 class TenantKeys:
     """The keys of a tenant, ready for use."""
 
+    current: str
+    """The id of the key that encrypts new cells."""
     header: str
     """The text that stands before each new ciphertext."""
     ciphers: Mapping[str, Cipher]
