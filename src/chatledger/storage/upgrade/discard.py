@@ -20,7 +20,8 @@ ADDED: Mapping[str, tuple[str, ...]] = {
     "0002": ("agents", "outputs"),
     "0003": ("erasures", "kept_scores"),
     "0005": (
-        "revisions", "kv", "tenants", "branches.absent", "threads.kind", "threads.archived_at", "threads.revision",
+        "revisions", "kv", "tenants.encrypted_at", "branches.absent",
+        "threads.kind", "threads.archived_at", "threads.revision",
         "messages.revision", "messages.digest", "feedback.message_id", "feedback.call_idx", "feedback.user_id",
         "feedback.retracted_at",
     ),
