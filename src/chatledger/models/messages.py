@@ -92,13 +92,13 @@ class ChatMessage(Model):
     """The author: system, developer, user, assistant, tool or custom. No model is sent a custom message. Lenient rules
     also keep other roles, as their text.
     """
-    content: Text | list[Part] | None = None
+    content: Text | Annotated[list[Part], Field(fail_fast=True)] | None = None
     """The content: a text, a list of parts, or None."""
-    reasoning: Text | list[Part] | None = None
+    reasoning: Text | Annotated[list[Part], Field(fail_fast=True)] | None = None
     """The reasoning of the model, if its format keeps it beside the content: a text, a list of parts, or None."""
     name: Text | None = None
     """The name of the author; of a result, the name of the tool."""
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: list[ToolCall] | None = Field(None, fail_fast=True)
     """The calls that an assistant message requests, in order."""
     tool_call_id: Text | None = None
     """The id of the call that a tool message answers."""
@@ -132,7 +132,7 @@ class ChatMessage(Model):
     """The format that the message came in, such as `openai-chat`. None for a message that the application built."""
     residual: Json | None = None
     """The rest of the source that the other fields cannot express. Only the message's own format reads it."""
-    violations: list[Violation] = Field(default_factory=list)
+    violations: list[Violation] = Field(default_factory=list, fail_fast=True)
     """The rules that the stored message breaks. The ledger fills it in, and an append ignores it."""
     answers: CallPlace | None = None
     """The call that a result answers. The ledger fills it in if the page that it read holds that call beyond doubt. So

@@ -28,6 +28,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine to itself, as a Host header has them."""
 
 _PUBLIC = ("/login", "/healthz", "/static/")
+_LONGEST_NEXT = 2_048
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing."""
 
@@ -159,10 +160,11 @@ class Gate:
 
 
 def _asked(scope: Scope) -> str:
-    """The path and the query as the browser sent them, to return to."""
+    """The path and the query as the browser sent them, to return to; none if they are too long."""
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     query = scope.get("query_string", b"")
-    return quote(path + (b"?" + query if query else b""), safe="")
+    asked = path + (b"?" + query if query else b"")
+    return quote(asked, safe="") if len(asked) <= _LONGEST_NEXT else ""
 
 
 def without_port(host: str) -> str:

@@ -26,18 +26,17 @@ from chatledger.server.body_limit import BodyLimit
 from chatledger.server.chosen_ids import IDS_BY, IdsBy
 from chatledger.server.deadline import Deadline
 from chatledger.server.failures import Failures
+from chatledger.server.json_request import InvalidBody
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.limits import ServerLimits
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.page import add_page_to
 from chatledger.server.paths import EncodedPaths, path_within
-from chatledger.server.problems import problem, problem_of, problem_of_http
+from chatledger.server.problems import problem_of, problem_of_http
 from chatledger.server.routes import add_to, methods_of
 from chatledger.server.state import State
 from chatledger.server.tokens import TokenFile
 
-_MOST_ERRORS = 20
-"""Maximum number of mistakes that a problem lists."""
 _ORIGIN = re.compile(r"https?://[^/*\s]+")
 _LEDGER = Kind("a Ledger, or what Ledger.open returns", Ledger, Opening)
 
@@ -138,10 +137,7 @@ async def _to_problem(request: Request, error: Exception) -> Response:
 
 async def _to_bad_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[:_MOST_ERRORS]
-    found = [{"path": ".".join(map(str, one["loc"])), "detail": one["msg"], "kind": one["type"]} for one in first]
-    detail = "; ".join(f"{one['path']}: {one['detail']}" for one in found[:3])
-    return problem(400, "InvalidRequest", detail, errors=found)
+    return problem_of_http(InvalidBody.of(error.errors()))
 
 
 async def _to_http_problem(request: Request, error: Exception) -> Response:

@@ -1,62 +1,105 @@
-"""Bodies of requests: JSON in UTF-8, without the numbers that JSON does not have and as deep as the ledger stores."""
+"""Bodies of requests: JSON in UTF-8, without the numbers that JSON does not have, as deep as the ledger stores and with
+a limited number of values.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import sys
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.types import Receive, Scope
 
-from chatledger.models.json import MAX_DEPTH, Place, json_problem
+from chatledger.models.json import MAX_DEPTH, Place
+from chatledger.server.body_scan import MOST_VALUES, scan
+
+if TYPE_CHECKING:
+    from fastapi._compat import ModelField
 
 _DEEPEST = MAX_DEPTH + 32  # a payload of full depth stands inside a message, and that in a list of the body
+_LARGE = 1 << 13
+"""Bytes of a body that is read in a thread, so that the event loop goes on."""
+_MOST_ERRORS = 20
+"""Maximum number of mistakes that a problem lists."""
 _NO_NUMBER = "is NaN, infinite or too large for a number of JSON"
 
 
 class InvalidBody(HTTPException):
-    """A body that is no JSON. `errors` has the place."""
+    """A body that does not fit its route. `errors` has the first mistakes with their places."""
 
-    def __init__(self, path: str, detail: str) -> None:
-        super().__init__(400, f"{path}: {detail}")
-        self.errors = [{"path": path, "detail": detail, "kind": "json_invalid"}]
+    def __init__(self, errors: Sequence[Mapping[str, Any]]) -> None:
+        self.errors = [dict(one) for one in errors[:_MOST_ERRORS]]
+        super().__init__(400, "; ".join(f"{one['path']}: {one['detail']}" for one in self.errors[:3]))
+
+    @classmethod
+    def at(cls, path: str, detail: str) -> InvalidBody:
+        """A body that is no JSON."""
+        return cls([{"path": path, "detail": detail, "kind": "json_invalid"}])
+
+    @classmethod
+    def of(cls, errors: Sequence[Any]) -> InvalidBody:
+        """The mistakes as Pydantic lists them."""
+        first = [(".".join(map(str, one["loc"])), one["msg"], one["type"]) for one in errors[:_MOST_ERRORS]]
+        return cls([{"path": path, "detail": detail, "kind": kind} for path, detail, kind in first])
 
 
 class JsonRequest(Request):
+    """A request whose body is read once. `field` is what its route expects, which is checked in the same thread."""
+
+    def __init__(self, scope: Scope, receive: Receive, field: ModelField | None) -> None:
+        super().__init__(scope, receive)
+        self._field = field
+
     async def json(self) -> Any:
-        return read_body(await self.body())
+        body = await self.body()
+        return read_body(body) if len(body) < _LARGE else await asyncio.to_thread(self._read, body)
+
+    def _read(self, body: bytes) -> Any:
+        value = read_body(body)
+        if self._field is not None:
+            value, errors = self._field.validate(value, loc=("body",))
+            if errors:
+                raise InvalidBody.of(errors)
+        return value
 
 
 def read_body(body: bytes) -> Any:
-    """Raises InvalidBody with the place of what is no JSON."""
+    """Raises InvalidBody with the place of what is no JSON, and 413 for too many values."""
+    _require_bounded(body)
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidBody("body", f"byte {error.start} is not UTF-8") from None
-    value = _parse(text)
-    if text.count("[") + text.count("{") > _DEEPEST:
-        problem = json_problem(value, max_depth=_DEEPEST)
-        if problem is not None:
-            raise InvalidBody("body" + problem[0].removeprefix("$"), problem[1])
-    return value
+        raise InvalidBody.at("body", f"byte {error.start} is not UTF-8") from None
+    return _parse(text)
+
+
+def _require_bounded(body: bytes) -> None:
+    count = scan(body, deepest=_DEEPEST)
+    if count.deepest > _DEEPEST:
+        raise InvalidBody.at("body", f"nested deeper than {_DEEPEST}")
+    if count.values > MOST_VALUES:
+        raise HTTPException(413, f"the body has more than {MOST_VALUES:,} values")
 
 
 def _parse(text: str) -> Any:
     try:
         return _load(text, parse_constant=_refuse, parse_float=_finite)
     except ValueError:
-        raise InvalidBody(_place_of_no_number(_load(text, parse_int=_short)), _NO_NUMBER) from None
+        raise InvalidBody.at(_place_of_no_number(_load(text, parse_int=_short)), _NO_NUMBER) from None
 
 
 def _load(text: str, **readers: Any) -> Any:
     try:
         return json.loads(text, **readers)
     except json.JSONDecodeError as error:
-        raise InvalidBody(f"body.{error.pos}", f"is not JSON: {error.msg}") from None
+        raise InvalidBody.at(f"body.{error.pos}", f"is not JSON: {error.msg}") from None
     except RecursionError:
-        raise InvalidBody("body", f"nested deeper than {_DEEPEST}") from None
+        raise InvalidBody.at("body", f"nested deeper than {_DEEPEST}") from None
 
 
 def _refuse(name: str) -> float:

@@ -30,7 +30,7 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handling(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive))
+            return await handle(JsonRequest(request.scope, request.receive, self.body_field))
 
         return handling
 

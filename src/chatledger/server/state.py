@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -17,6 +18,8 @@ from chatledger.server.limits import ServerLimits
 from chatledger.server.tokens import TokenFile
 
 _USUAL_PAGE = 50
+_FRESH = 1.0
+"""Seconds for which the answer to a ping is used again."""
 
 
 @dataclass(slots=True)
@@ -34,6 +37,18 @@ class State:
     """Who makes the ids of what users' tokens store."""
     tokens: TokenFile | None = None
     """The tokens with which people log in to the page; None if the application has a login of its own, or none."""
+
+    _ping: tuple[float, asyncio.Task[float]] | None = None
+    """The last ping and when it began."""
+
+    async def ping(self, ledger: Ledger) -> float:
+        """The seconds in which the database answered a ping that is at most a second old. Raises as it did. All that
+        ask meanwhile share it, so that they cannot keep the database busy.
+        """
+        now = time.monotonic()
+        if self._ping is None or (self._ping[1].done() and now - self._ping[0] > _FRESH):
+            self._ping = now, asyncio.create_task(ledger.ping())
+        return await asyncio.shield(self._ping[1])
 
     def drain(self) -> None:
         """End the event streams, so that the server can stop. Their clients reconnect, to another server."""

@@ -13,18 +13,20 @@ from chatledger.server.state import state_of
 from chatledger.server.tokens import COOKIE, TokenFile
 
 router = html_router()
+_LONGEST_NEXT = 2_048
+"""Maximum characters of the address to return to."""
 
 
 @router.get("/login")
 async def login(request: Request, next: str = "") -> Response:  # noqa: A002 - the name in the address
     _tokens(request)
-    return await page(request, "login.html", next=next, refused=False)
+    return await page(request, "login.html", next=_bounded(next), refused=False)
 
 
 @router.post("/login")
 async def log_in(request: Request) -> Response:
     form = await read_form(request)
-    token, next_path = form.get("token", "").strip(), form.get("next", "")
+    token, next_path = form.get("token", "").strip(), _bounded(form.get("next", ""))
     if _tokens(request).find(token) is None:
         return await page(request, "login.html", status=401, next=next_path, refused=True)
     root = request.scope.get("root_path", "")
@@ -51,6 +53,11 @@ async def read_form(request: Request) -> dict[str, str]:
     except ValueError:
         raise InvalidArgument("the form", "cannot be read") from None
     return {name: values[-1] for name, values in fields.items()}
+
+
+def _bounded(next_path: str) -> str:
+    """The address, or none if it is too long: the login then returns to the list of threads."""
+    return next_path if len(next_path) <= _LONGEST_NEXT else ""
 
 
 def _stays_here(path: str) -> bool:

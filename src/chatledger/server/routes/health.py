@@ -12,9 +12,9 @@ router = json_router()
 @router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", tags=["health"])
 async def healthz(state: Shared) -> dict[str, float]:
-    """Check that the database answers. Returns the seconds that its answer took; 503 if there is none, and while the
-    server stops.
+    """Check that the database answers. Returns the seconds that its answer took, at most a second ago; 503 if there was
+    none, and while the server stops.
     """
     if state.ledger is None or state.draining:
         raise StorageError("the server is starting or stopping", retryable=True)
-    return {"seconds": await state.ledger.ping()}
+    return {"seconds": await state.ping(state.ledger)}
