@@ -29,7 +29,7 @@ async def test_a_body_beyond_the_limit_is_refused_and_stores_nothing(ledger: Led
         chunked = await client.post("/v1/threads/t/messages", content=in_pieces(20_000))
         assert json_of(chunked, 413)["type"] == "urn:chatledger:BodyTooLarge"
         assert await ledger.threads.count() == 0
-        json_of(await client.post("/v1/threads", json={"title": "x" * 9_000}), 201)
+        json_of(await client.post("/v1/threads", json={"metadata": {"a": "x" * 9_000}}), 201)
 
 
 @pytest.mark.parametrize("path", ["/v1/threads", "/v1/runs", "/v1/feedback", "/v1/threads/t/messages"])

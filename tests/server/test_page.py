@@ -88,6 +88,7 @@ async def test_the_cost_of_a_page_does_not_grow_with_runs_and_scores(
     assert seen == [
         "threads.get",
         "threads.find",
+        "messages.sizes",
         "messages.history",
         "branches.list",
         "runs.find_many",

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from chatledger.models import Appended, ChatMessage, FormattedHistory, History, Page, RulesLevel
 from chatledger.models.json import Json, JsonObject
 from chatledger.models.messages import LENIENT
+from chatledger.server.pages import LARGEST, too_large, written
 from chatledger.server.problems import meaning_of
+from chatledger.server.sizes import Metadata, Title, require_short_names
 from chatledger.storage.append.request import OnOpenCalls
 
 T = TypeVar("T")
@@ -67,7 +69,10 @@ def items(page: Page[Any]) -> Items[Any]:
 
 
 def all_items(found: Sequence[Any]) -> Items[Any]:
-    """A list that has no pages."""
+    """A list that has no pages, such as the sums of groups. Raises LimitExceeded if it does not fit into an answer."""
+    size = sum(map(written, found))
+    if size > LARGEST:
+        raise too_large(size)
     return Items(items=list(found))
 
 
@@ -76,7 +81,7 @@ def _of_any_role(value: Any) -> Any:
     return ChatMessage.model_validate(value, context=LENIENT) if isinstance(value, dict) else value
 
 
-Message = Annotated[ChatMessage, BeforeValidator(_of_any_role)]
+Message = Annotated[ChatMessage, BeforeValidator(_of_any_role), AfterValidator(require_short_names)]
 """A message of a request. `thread_id`, `branch`, `seq` and the other fields that the ledger fills in are ignored."""
 
 
@@ -84,9 +89,9 @@ class NewThread(Body):
     """A thread to create."""
 
     thread_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
-    title: str | None = Field(None, description="A title for people.")
+    title: Title | None = Field(None, description="A title for people.")
     user_id: str | None = Field(None, description="The owner. A user's token creates threads of that user only.")
-    metadata: JsonObject | None = Field(None, description="Data of the application about the thread.")
+    metadata: Metadata | None = Field(None, description="Data of the application about the thread.")
     rules: RulesLevel | None = Field(None, description="How strictly messages are judged; null for the ledger's level.")
     kind: str | None = Field(None, description="A word of the application's, by which lists can filter.")
     exist_ok: bool = Field(False, description="Return the thread unchanged if it exists already.")
@@ -95,8 +100,8 @@ class NewThread(Body):
 class ThreadUpdate(Body):
     """The fields of a thread to change. A field that is not sent stays, and null clears it."""
 
-    title: str | None = Field(None, description="A title for people.")
-    metadata: JsonObject | None = Field(None, description="Data of the application about the thread.")
+    title: Title | None = Field(None, description="A title for people.")
+    metadata: Metadata | None = Field(None, description="Data of the application about the thread.")
     rules: RulesLevel | None = Field(None, description="How strictly messages are judged.")
     merge: bool = Field(False, description="Set the top-level keys of `metadata`, and keep its other keys.")
 
@@ -119,7 +124,7 @@ class Append(Body):
     create: bool = Field(False, description="Create the thread if it does not exist.")
     user_id: str | None = Field(None, description="The owner of the thread, with `create`.")
     kind: str | None = Field(None, description="The kind of the thread, with `create`.")
-    title: str | None = Field(None, description="The title of the thread, with `create`.")
+    title: Title | None = Field(None, description="The title of the thread, with `create`.")
 
 
 class LostValue(BaseModel):

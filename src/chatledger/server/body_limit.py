@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from starlette.datastructures import Headers
@@ -15,6 +16,10 @@ _LOGIN = 8 * 1024
 """Maximum bytes of what the page sends before it has a token, and to give it back."""
 _FORM = 64 * 1024
 """Maximum bytes of the page's other forms."""
+
+_OTHER = 512 * 1024
+"""Maximum bytes of a request of the API that holds no message: a run, a score, the fields of a thread."""
+_MESSAGES = re.compile(r"/v1/(threads/[^/]+/messages|conversations)(/|$)")
 
 
 class BodyLimit:
@@ -53,4 +58,6 @@ class BodyLimit:
 def _most(path: str) -> int:
     if path in ("/login", "/logout"):
         return _LOGIN
-    return sys.maxsize if path.startswith("/v1/") else _FORM
+    if not path.startswith("/v1/"):
+        return _FORM
+    return sys.maxsize if _MESSAGES.match(path) else _OTHER

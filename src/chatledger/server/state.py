@@ -127,6 +127,7 @@ scope does not cover with `asking.py`.
 """
 Operated = Annotated[Ledger, Depends(_operated)]
 """The whole ledger, for what an operator reads: no row of any tenant."""
+Cursor = Annotated[str | None, Query(description="The `next_cursor` of the page before.")]
 Who = Annotated[Caller, Depends(_caller)]
 Shared = Annotated[State, Depends(_state)]
 Limit = Annotated[int, Depends(_page_size)]

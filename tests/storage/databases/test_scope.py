@@ -202,6 +202,10 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.messages.history("mine", run_id=ids.run),
         lambda s, ids: s.messages.history("mine", user_id=ids.user),
     ],
+    "messages.sizes": [
+        lambda s, ids: s.messages.sizes(ids.thread),
+        lambda s, ids: s.messages.sizes(ids.thread, branch=1),
+    ],
     "messages.iterate": [lambda s, ids: iterate(s, ids.thread)],
     "messages.get": [
         lambda s, ids: s.messages.get(ids.thread, f"{ids.message}1"),
@@ -224,6 +228,10 @@ CALLS: dict[str, list[Call]] = {
     ],
     "branches.activate": [lambda s, ids: s.branches.activate(ids.thread, 1)],
     "branches.list": [lambda s, ids: s.branches.list(ids.thread)],
+    "branches.ways": [
+        lambda s, ids: s.branches.ways(ids.thread, 1),
+        lambda s, ids: s.branches.ways(ids.thread, 1, branch=1),
+    ],
     "branches.mark": [lambda s, ids: s.branches.mark(ids.thread), lambda s, ids: s.branches.mark(ids.thread, 1)],
     "branches.advance": [
         lambda s, ids: s.branches.advance(ids.thread, write_mark(encode_key(ids.thread, "thread_id"), 0, 7, 1))

@@ -12,6 +12,7 @@ from chatledger.models import ChatMessage, Thread, is_redacted
 from chatledger.server.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
 from chatledger.server.conversations.items import items_of, refuse_all_but_user_items, to_messages
+from chatledger.server.sizes import require_small
 
 KIND = "conversation"
 """The kind of the threads that are conversations here."""
@@ -33,6 +34,7 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
     Raises IdConflict and AlreadyExists if the conversation of the key began with another body.
     """
     conversation_id = _new_id(caller, key)
+    require_small(body.items or [])
     messages = to_messages(body.items or [], *([] if key is None else [conversation_id]))
     refuse_all_but_user_items(caller, body.items or [], messages)
     try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from chatledger.errors import MessageNotFound
 from chatledger.ledger import Ledger
 from chatledger.server.conversations.items import Item, items_of, places_of
+from chatledger.server.pages import LARGEST, fitting, fitting_history, written
 from chatledger.storage.history.window import END
 
 
@@ -35,14 +36,19 @@ async def read_page(
     # The page begins with the message of `after`, which may hold further items.
     first = (END if newest_first else 0) if place is None else place[0] + (1 if newest_first else -1)
     found: list[Item] = []
+    size = 0
     cursor: int | None = first
     while cursor is not None and len(found) <= limit:
-        before, after_seq = (cursor, None) if newest_first else (None, cursor)
-        history = await ledger.messages.history(conversation_id, limit=limit + 2, before=before, after=after_seq)
+        if found and size > LARGEST:
+            break
+        window = {"limit": limit + 2, "before" if newest_first else "after": cursor}
+        history = await fitting_history(ledger, conversation_id, window)
         read = [item for message in history.messages for item in items_of(message)]
         found += [item for item in (reversed(read) if newest_first else read) if _is_behind(item, place, newest_first)]
+        size += sum(map(written, history.messages))
         cursor = history.previous_cursor if newest_first else history.next_cursor
-    return ItemPage(found[:limit], has_more=len(found) > limit)
+    count = min(limit, fitting(written(item.to_json()) for item in found)) if found else 0
+    return ItemPage(found[:count], has_more=len(found) > count or cursor is not None)
 
 
 def _is_behind(item: Item, place: tuple[int, int] | None, newest_first: bool) -> bool:

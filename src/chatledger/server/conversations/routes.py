@@ -25,6 +25,7 @@ from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import PathId
+from chatledger.server.sizes import require_small
 from chatledger.server.state import Asking, Mine, Who
 
 router = json_router(
@@ -122,6 +123,7 @@ async def create_items(
     returned, and not stored twice.
     """
     await find_conversation(ledger, conversation_id)
+    require_small(body.items)
     messages = to_messages(body.items, *([] if key is None else [conversation_id, key]))
     refuse_all_but_user_items(caller, body.items, messages)
     appended = await ledger.messages.append(conversation_id, messages)

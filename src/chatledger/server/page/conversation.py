@@ -13,17 +13,22 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from chatledger.ledger import Ledger
-from chatledger.models import Alternative, Branch, ChatMessage, Feedback, History
+from chatledger.models import Branch, ChatMessage, Feedback, History
 from chatledger.models.parts import MediaPart
 from chatledger.server.json_response import plain
 from chatledger.server.page.html import HEADERS, encodable, html_router, link, page, pretty
 from chatledger.server.page.shown import Beside, Renderer
+from chatledger.server.pages import fitting_history
 from chatledger.server.paths import PathId
 from chatledger.server.state import Mine
 
 router = html_router()
 PAGE = 50
 _RUNS_AT_ONCE = 500
+_LARGEST = 1024 * 1024
+"""Maximum bytes of the messages of a page, if there are several: HTML takes up to five times as many."""
+_BRANCHES = 200
+"""The newest branches, among which a person may choose."""
 _SCORES = 1_000
 """The most scores that a page shows, of all its messages together."""
 Position = Annotated[int | None, Query(ge=0)]
@@ -46,7 +51,7 @@ class Window:
             chosen = {"before": self.at + PAGE // 2, "newest": PAGE}
         else:
             chosen = {"before": self.before, "newest": PAGE}
-        return await ledger.messages.history(thread_id, branch=self.branch, **chosen)
+        return await fitting_history(ledger, thread_id, {"branch": self.branch, **chosen}, largest=_LARGEST)
 
     @property
     def is_newest(self) -> bool:
@@ -107,7 +112,7 @@ async def _show(request: Request, ledger: Ledger, thread_id: str, window: Window
         template,
         thread=thread,
         history=history,
-        branches=branches,
+        branches=branches[-_BRANCHES:],
         messages=shown,
         newest_scores=beside.newest_scores,
         window=window,
@@ -151,10 +156,10 @@ async def _scores(ledger: Ledger, run_ids: Sequence[str], all_scores: bool) -> t
 
 async def _alternatives(
     ledger: Ledger, history: History, branches: Sequence[Branch]
-) -> dict[int, Sequence[Alternative]]:
+) -> dict[int, Sequence[tuple[int, bool]]]:
     """Where a branch parts between two messages, the second has alternatives."""
     forks = {one.forked_at or 0 for one in branches if one.branch}
     places = [0, *(one.seq or 0 for one in history)]
     parted = [later for earlier, later in pairwise(places) if any(earlier <= fork < later for fork in forks)]
-    found = {seq: await ledger.branches.alternatives(history.thread_id, seq, branch=history.branch) for seq in parted}
-    return {seq: alternatives for seq, alternatives in found.items() if len(alternatives) > 1}
+    found = {seq: await ledger.branches.ways(history.thread_id, seq, branch=history.branch) for seq in parted}
+    return {seq: ways for seq, ways in found.items() if len(ways) > 1}

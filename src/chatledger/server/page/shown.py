@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from chatledger.models import Alternative, ChatMessage, Feedback, OpaquePart, Run, TextPart, ThinkPart, ToolCall
+from chatledger.models import ChatMessage, Feedback, OpaquePart, Run, TextPart, ThinkPart, ToolCall
 from chatledger.models.parts import MediaPart
 from chatledger.server.page.html import encodable, pretty
 from chatledger.server.page.markdown import to_html
@@ -73,7 +73,7 @@ class Shown:
     """The number of parts and calls that are not shown."""
     run: Run | None = None
     scores: Sequence[Feedback] = ()
-    alternatives: Sequence[Alternative] = ()
+    alternatives: Sequence[tuple[int, bool]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Beside:
     """By the id of the message."""
     newest_scores: int | None = None
     """How many of the scores were read, the newest; None for all."""
-    alternatives: Mapping[int, Sequence[Alternative]] = field(default_factory=dict)
+    alternatives: Mapping[int, Sequence[tuple[int, bool]]] = field(default_factory=dict)
     """By the position of the message."""
 
 

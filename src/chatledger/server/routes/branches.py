@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Path, Query
 from pydantic import Field
 
 from chatledger.models import Alternative, Branch, ChatMessage
-from chatledger.server.bodies import Body, Items, Whole, all_items
+from chatledger.server.bodies import Body, Items, Whole, items
 from chatledger.server.headers import ExpectedMark
 from chatledger.server.json_route import json_router
+from chatledger.server.pages import fitting, fitting_part, written
 from chatledger.server.paths import ThreadId
-from chatledger.server.state import Asking, Mine
+from chatledger.server.state import Asking, Cursor, Limit, Mine
 
 router = json_router(prefix="/threads/{thread_id}", tags=["branches"])
 
@@ -33,9 +35,14 @@ class Rewind(Body):
 
 
 @router.get("/branches")
-async def list_branches(ledger: Mine, thread_id: ThreadId) -> Items[Branch]:
-    """List all branches of a thread, in the order of their creation."""
-    return all_items(await ledger.branches.list(thread_id))
+async def list_branches(ledger: Mine, thread_id: ThreadId, limit: Limit, cursor: Cursor = None) -> Items[Branch]:
+    """List the branches of a thread, in the order of their creation."""
+    branches = await ledger.branches.list(thread_id)
+
+    async def read(skip: int, count: int) -> Sequence[Branch]:
+        return branches[skip : skip + count]
+
+    return items(await fitting_part(read, limit, cursor))
 
 
 @router.post("/branches", status_code=201)
@@ -54,8 +61,12 @@ async def activate_branch(
 
 @router.post("/rewind")
 async def rewind_branch(ledger: Mine, thread_id: ThreadId, body: Rewind, expected: ExpectedMark) -> Items[ChatMessage]:
-    """Remove all messages after a seq from a branch, and return them. Other branches that share them keep them."""
-    return all_items(await ledger.branches.rewind(thread_id, **body.model_dump(), expected=expected))
+    """Remove all messages after a seq from a branch, and return them: the first ones, with `complete: false`, if all
+    would have more than 8 MiB. Other branches that share them keep them.
+    """
+    removed = await ledger.branches.rewind(thread_id, **body.model_dump(), expected=expected)
+    count = fitting(map(written, removed))
+    return Items(items=list(removed[:count]), complete=count >= len(removed))
 
 
 @router.get("/alternatives")
@@ -63,7 +74,13 @@ async def list_alternatives(
     ledger: Mine,
     thread_id: ThreadId,
     seq: Annotated[int, Query(description="The position of the message.")],
+    limit: Limit,
     branch: Annotated[int | None, Query(description="The branch; the active one by default.")] = None,
+    cursor: Cursor = None,
 ) -> Items[Alternative]:
     """List the message at a seq and those of other branches in its place, such as two answers to one question."""
-    return all_items(await ledger.branches.alternatives(thread_id, seq, branch=branch))
+
+    async def read(skip: int, count: int) -> Sequence[Alternative]:
+        return await ledger.branches.alternatives(thread_id, seq, branch=branch, skip=skip, limit=count)
+
+    return items(await fitting_part(read, limit, cursor))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query
 from pydantic import BeforeValidator, Field
 
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary
-from chatledger.models.json import JsonObject
 from chatledger.server.bodies import Body, Items, all_items, items, whole
 from chatledger.server.chosen_ids import refuse_chosen
 from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
+from chatledger.server.pages import fitting_page
 from chatledger.server.paths import FeedbackId
+from chatledger.server.sizes import Metadata, Name, Title
 from chatledger.server.state import Asking, Limit, Mine, Shared, Who
 from chatledger.server.times import Time
 
@@ -34,11 +36,11 @@ class NewFeedback(Body):
     """A score to record. On a user's token it is that user's."""
 
     run_id: str = Field(description="The run that is scored.")
-    key: str = Field(description="What is scored, such as `thumb` or `helpfulness`.")
+    key: Name = Field(description="What is scored, such as `thumb` or `helpfulness`.")
     score: float = Field(description="The score, any finite number.", allow_inf_nan=False)
-    kwargs: JsonObject = Field({}, description="Further data, such as a comment or a correction.")
-    author: str | None = Field(None, description="The name of the person or the program that gave the score.")
-    source: str | None = Field(None, description="The place where the score was given, such as `ui` or `eval`.")
+    kwargs: Metadata = Field({}, description="Further data, such as a comment or a correction.")
+    author: Title | None = Field(None, description="The name of the person or the program that gave the score.")
+    source: Name | None = Field(None, description="The place where the score was given, such as `ui` or `eval`.")
     message_id: str | None = Field(None, description="The message that is scored; null for the whole run.")
     call_index: Annotated[int, Field(ge=0), BeforeValidator(whole)] | None = Field(
         None, description="The call of the message that is scored, counted from 0."
@@ -66,8 +68,8 @@ async def list_feedback(
     cursor: Cursor = None,
 ) -> Items[Feedback]:
     """List every recorded score, newest first, replaced and retracted ones included."""
-    page = await ledger.feedback.list(run_id=run_id, thread_id=thread_id, user_id=user_id, limit=limit, cursor=cursor)
-    return items(page)
+    read = partial(ledger.feedback.list, run_id=run_id, thread_id=thread_id, user_id=user_id, cursor=cursor)
+    return items(await fitting_page(read, limit))
 
 
 @router.get("/current")
@@ -81,10 +83,8 @@ async def list_current_feedback(
     cursor: Cursor = None,
 ) -> Items[Feedback]:
     """List the scores that count, newest first: the latest of each target, key and user, unless it was retracted."""
-    page = await ledger.feedback.current(
-        run_id=run_id, thread_id=thread_id, user_id=user_id, key=key, limit=limit, cursor=cursor
-    )
-    return items(page)
+    read = partial(ledger.feedback.current, run_id=run_id, thread_id=thread_id, user_id=user_id, key=key, cursor=cursor)
+    return items(await fitting_page(read, limit))
 
 
 @router.get("/summary")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 
@@ -11,12 +11,14 @@ from chatledger.errors import InvalidArgument
 from chatledger.formats import get_codec, recognise
 from chatledger.models import Appended, ChatMessage, Revision
 from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
-from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored, all_items
+from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored, items
 from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.headers import ExpectedMark, IdempotencyKey
 from chatledger.server.json_route import json_router
+from chatledger.server.pages import fitting_history, fitting_part, require_fitting, require_small_answer
 from chatledger.server.paths import MessageId, ThreadId
-from chatledger.server.state import Asking, Limit, Mine, Shared, Who
+from chatledger.server.sizes import require_small
+from chatledger.server.state import Asking, Cursor, Limit, Mine, Shared, Who
 
 router = json_router(prefix="/threads/{thread_id}/messages", tags=["messages"])
 MOST_TOKENS = 1_000_000
@@ -46,28 +48,38 @@ async def read_messages(
         Literal["stored", "model"], Query(description="The payload as stored, or as the provider accepts it.")
     ] = "stored",
 ) -> MessagePage:
-    """Read the newest messages, or a page before or after a seq. `mark` and the `ETag` are the state of the branch."""
+    """Read the newest messages, or a page before or after a seq. `mark` and the `ETag` are the state of the branch. A
+    page ends before the message with which it would have more than 8 MiB. A payload and a window by turns are never
+    cut: 413 says how large they are.
+    """
     of_turns = last_turns is not None or max_tokens is not None
     if last_turns is not None and last_turns > state.limits.page:
         raise InvalidArgument("last_turns", f"must be at most {state.limits.page}")
-    window = {
+    window: dict[str, Any] = {
         "branch": branch,
         "before": before,
         "after": after,
         "last_turns": last_turns,
-        "max_tokens": max_tokens,
         "run_id": run_id,
         "partials": partials,
         **({} if of_turns else {"limit": limit} if after is not None else {"newest": limit}),
     }
+    if format is None and view != "stored":
+        raise InvalidArgument("view", "needs a format")
+    if format is None and not of_turns:
+        found = MessagePage.of(thread_id, await fitting_history(ledger, thread_id, window))
+        response.headers["ETag"] = f'"{found.mark}"'
+        return found
+    if max_tokens is None:
+        await require_fitting(ledger, thread_id, window)
     if format is None:
-        if view != "stored":
-            raise InvalidArgument("view", "needs a format")
-        history = await ledger.messages.history(thread_id, **window)  # type: ignore[arg-type]
-        found = MessagePage.of(thread_id, history)
+        found = MessagePage.of(thread_id, await ledger.messages.history(thread_id, max_tokens=max_tokens, **window))
     else:
-        formatted = await ledger.history(thread_id, format=format, view=view, as_="dicts", **window)  # type: ignore[arg-type]
+        formatted = await ledger.history(
+            thread_id, format=format, view=view, as_="dicts", max_tokens=max_tokens, **window
+        )
         found = MessagePage.of(thread_id, formatted)
+    require_small_answer(found)
     response.headers["ETag"] = f'"{found.mark}"'
     return found
 
@@ -93,6 +105,7 @@ async def append_messages(
     refuse_chosen(state.ids, caller, create=body.create)
     given = body.model_dump(exclude={"messages", "payload", "format"})
     given |= {"idempotency_key": idempotency_key, "expected": expected}
+    require_small(body.messages if body.payload is None else body.payload)
     appended: Appended
     if (body.messages is None) == (body.payload is None):
         raise InvalidArgument("messages", "or payload must be given, and not both")
@@ -127,13 +140,20 @@ async def get_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId) 
 @router.put("/{message_id}")
 async def revise_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId, body: Message) -> ChatMessage:
     """Change the words of a message in its place. Its revisions keep it as it was."""
+    require_small([body])
     return await ledger.messages.revise(thread_id, message_id, body)
 
 
 @router.get("/{message_id}/revisions")
-async def list_revisions(ledger: Mine, thread_id: ThreadId, message_id: MessageId) -> Items[Revision]:
+async def list_revisions(
+    ledger: Mine, thread_id: ThreadId, message_id: MessageId, limit: Limit, cursor: Cursor = None
+) -> Items[Revision]:
     """List the changes of a message, oldest first, each with the message as it was before."""
-    return all_items(await ledger.messages.revisions(thread_id, message_id))
+
+    async def read(skip: int, count: int) -> Sequence[Revision]:
+        return await ledger.messages.revisions(thread_id, message_id, skip=skip, limit=count)
+
+    return items(await fitting_part(read, limit, cursor))
 
 
 @router.delete("/{message_id}")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query
 from pydantic import Field
 
 from chatledger.models import Run, RunStatus, Usage
-from chatledger.models.json import Json, JsonObject
+from chatledger.models.json import Json
 from chatledger.server.bodies import Body, Items, items
 from chatledger.server.chosen_ids import made_of, refuse_chosen
 from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
+from chatledger.server.pages import fitting_page
 from chatledger.server.paths import RunId, ThreadId
+from chatledger.server.sizes import Metadata, Name
 from chatledger.server.state import Limit, Mine, Shared, Who
 
 router = json_router(tags=["runs"])
@@ -23,10 +26,10 @@ class NewRun(Body):
     """A run to start."""
 
     run_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
-    agent: str | None = Field(None, description="The name of the agent.")
-    model: str | None = Field(None, description="The name of the model.")
+    agent: Name | None = Field(None, description="The name of the agent.")
+    model: Name | None = Field(None, description="The name of the model.")
     input: Json | None = Field(None, description="The input of the run. Values such as keys are stored as `***`.")
-    metadata: JsonObject | None = Field(None, description="Data of the application about the run.")
+    metadata: Metadata | None = Field(None, description="Data of the application about the run.")
 
 
 class RunEnd(Body):
@@ -61,7 +64,8 @@ async def list_runs(
     """List runs in the order of their ids. With `status`, a page may have fewer items than `limit` although more
     follow: read on while there is a `next_cursor`.
     """
-    return items(await ledger.runs.list(thread_id=thread_id, status=status, limit=limit, cursor=cursor))
+    read = partial(ledger.runs.list, thread_id=thread_id, status=status, cursor=cursor)
+    return items(await fitting_page(read, limit))
 
 
 @router.get("/runs/{run_id}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query
@@ -9,6 +10,7 @@ from fastapi import Query
 from chatledger.models import Hit
 from chatledger.server.bodies import Items, items
 from chatledger.server.json_route import json_router
+from chatledger.server.pages import fitting_page
 from chatledger.server.state import Limit, Mine
 from chatledger.server.times import Time
 
@@ -36,7 +38,8 @@ async def search_messages(
     """Find the messages that contain a text, those of the thread with the latest activity first. A page that stopped
     before it found `limit` hits has `complete: false` and a cursor.
     """
-    page = await ledger.messages.search(
+    read = partial(
+        ledger.messages.search,
         q,
         user_id=user_id,
         thread_id=thread_id,
@@ -44,10 +47,9 @@ async def search_messages(
         kind=kind,
         since=since,
         until=until,
-        limit=limit,
         cursor=cursor,
     )
-    return items(page)
+    return items(await fitting_page(read, limit))
 
 
 @router.get("/threads")
@@ -55,4 +57,5 @@ async def search_threads(
     ledger: Mine, limit: Limit, q: Words, user_id: OfUser = None, kind: OfKind = None, cursor: Cursor = None
 ) -> Items[Hit]:
     """Find the threads whose title or messages contain a text, latest activity first. Each thread is one hit."""
-    return items(await ledger.threads.search(q, user_id=user_id, kind=kind, limit=limit, cursor=cursor))
+    read = partial(ledger.threads.search, q, user_id=user_id, kind=kind, cursor=cursor)
+    return items(await fitting_page(read, limit))

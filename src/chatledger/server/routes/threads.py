@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Header, Query, Response
@@ -24,7 +25,9 @@ from chatledger.server.bodies import (
 from chatledger.server.chosen_ids import made_of, refuse_chosen
 from chatledger.server.headers import IdempotencyKey, without_quotes
 from chatledger.server.json_route import json_router
+from chatledger.server.pages import fitting_page
 from chatledger.server.paths import ThreadId
+from chatledger.server.sizes import Title, require_small_metadata
 from chatledger.server.state import Asking, Limit, Mine, Shared, Who
 from chatledger.server.times import Time
 
@@ -37,7 +40,7 @@ class ThreadCopy(Body):
     thread_id: str | None = Field(None, description="The id of the copy; the ledger makes one if there is none.")
     at: Whole | None = Field(None, description="The seq of the last message to copy; null for all.")
     branch: Whole | None = Field(None, description="The branch to copy; null for the active one.")
-    title: str | None = Field(None, description="The title of the copy. That of the source, if it is not sent.")
+    title: Title | None = Field(None, description="The title of the copy. That of the source, if it is not sent.")
 
 
 class CallsToClose(Body):
@@ -61,7 +64,8 @@ async def list_threads(
     cursor: Annotated[str | None, Query(description="The `next_cursor` of the page before.")] = None,
 ) -> Items[Thread]:
     """List threads with their previews, in one statement."""
-    page = await ledger.threads.list(
+    read = partial(
+        ledger.threads.list,
         user_id=user_id,
         kind=kind,
         archived=archived,
@@ -69,10 +73,9 @@ async def list_threads(
         until=until,
         order=order,
         newest_first=newest_first,
-        limit=limit,
         cursor=cursor,
     )
-    return items(page)
+    return items(await fitting_page(read, limit))
 
 
 @router.post("", status_code=201)
@@ -108,6 +111,9 @@ async def update_thread(
 ) -> Thread:
     """Change the given fields. With `rules`, all messages are first checked."""
     given = body.model_dump(exclude_unset=True)
+    if body.merge and body.metadata:
+        stored = (await ledger.threads.get(thread_id)).metadata or {}
+        require_small_metadata({**stored, **body.metadata})
     thread = await ledger.threads.update(thread_id, **given, expected=_revision(if_match))
     response.headers["ETag"] = f'"{thread.revision}"'
     return thread

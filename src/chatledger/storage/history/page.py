@@ -51,15 +51,7 @@ def load_page(sql: Sql, window: Window) -> History:
         fitting = newest_that_fit(sql, window, path, lambda message: _starts_window(sql, window, path, message))
         answer_linker(complete=not path.absent)(fitting)
         return _history(window, path, fitting)
-    low, high = (1, path.last_seq) if window.run_id is None else _run_interval(sql, window, path)
-    if path.absent:
-        low, high = _ends(sql, window, path, low, high)
-    if window.last_turns is None:
-        first, last = _interval(window, low, high)
-        if path.absent and window.size:
-            first, last = _counted(sql, window, path, low, high)
-    else:
-        first, last = max(low, _last_turns(sql, window, path)), high
+    (first, last), (low, high) = interval_of(sql, window, path)
     messages = load_path(sql, window, path, first, last, answer_linker(complete=not path.absent))
     if window.last is not None:
         messages = _from_turn_start(sql, window, path, messages, low)
@@ -74,6 +66,20 @@ def load_page(sql: Sql, window: Window) -> History:
     if window.run_id is None:
         return page
     return replace(page, messages=[message for message in messages if message.run_id == window.run_id])
+
+
+def interval_of(sql: Sql, window: Window, path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The first and the last seq that the window asks for, and those between which there are messages to read."""
+    low, high = (1, path.last_seq) if window.run_id is None else _run_interval(sql, window, path)
+    if path.absent:
+        low, high = _ends(sql, window, path, low, high)
+    if window.last_turns is not None:
+        first, last = max(low, _last_turns(sql, window, path)), high
+    elif path.absent and window.size:
+        first, last = _counted(sql, window, path, low, high)
+    else:
+        first, last = _interval(window, low, high)
+    return (first, last), (low, high)
 
 
 def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
@@ -217,7 +223,7 @@ def _with_calls(sql: Sql, window: Window, path: Path, messages: list[ChatMessage
     """
     while messages and interrupts_calls(messages[0]):
         first = messages[0].seq or 1
-        call_seq = _earliest_call(sql, window, path, first, path.last_seq)
+        call_seq = earliest_call(sql, window, path, first, path.last_seq)
         if call_seq is None:
             return messages
         start = turn_start(sql, window, path, call_seq)
@@ -231,7 +237,7 @@ def _with_group(sql: Sql, window: Window, path: Path, messages: list[ChatMessage
     """
     while messages and (messages[0].seq or 1) > 1:
         first, last = messages[0].seq or 1, messages[-1].seq or path.last_seq
-        start = _earliest_call(sql, window, path, first, last)
+        start = earliest_call(sql, window, path, first, last)
         if start is None and continues(messages[0]):
             start = _before(sql, window, path, first)
         if start is None:
@@ -255,7 +261,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 """
 
 
-def _earliest_call(sql: Sql, window: Window, path: Path, first: int, last: int) -> int | None:
+def earliest_call(sql: Sql, window: Window, path: Path, first: int, last: int) -> int | None:
     """The seq of the earliest call before `first` whose result is within first … last; None without one."""
     found: list[int] = []
     for branch, low, high in cut(path.segments, first, last):
@@ -338,7 +344,7 @@ def _starts_window(sql: Sql, window: Window, path: Path, message: ChatMessage) -
     """Whether the message starts a turn and no later result answers a call from before it."""
     if not starts_turn(message):
         return False
-    return not interrupts_calls(message) or _earliest_call(sql, window, path, message.seq or 1, path.last_seq) is None
+    return not interrupts_calls(message) or earliest_call(sql, window, path, message.seq or 1, path.last_seq) is None
 
 
 def interrupts_calls(message: ChatMessage) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import and_, select
 
@@ -21,8 +21,26 @@ _Place = tuple[int, int]
 """The branch that stores a message, and its seq."""
 
 
-def find_alternatives(sql: Sql, window: Window, seq: int) -> list[Alternative]:
+class Way(NamedTuple):
+    """A branch that shows an alternative, and whether it is the requested one."""
+
+    branch: int
+    current: bool
+
+
+def find_ways(sql: Sql, window: Window, seq: int) -> list[Way]:
+    """The alternatives without their messages. Raises as `find_alternatives`."""
+    return [way for _, way in _find(sql, window, seq)]
+
+
+def find_alternatives(sql: Sql, window: Window, seq: int, part: slice) -> list[Alternative]:
     """In a snapshot. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
+    found = _find(sql, window, seq)[part]
+    messages = _load(sql, window, [place for place, _ in found]) if found else {}
+    return [Alternative(message=messages[place], **way._asdict()) for place, way in found]
+
+
+def _find(sql: Sql, window: Window, seq: int) -> list[tuple[_Place, Way]]:
     path = find_path(sql, window)
     current = next((segment.branch for segment in cut(path.segments, seq, min(seq, path.last_seq))), None)
     if current is None:
@@ -41,14 +59,9 @@ def find_alternatives(sql: Sql, window: Window, seq: int) -> list[Alternative]:
             showing.setdefault(place, []).append(branch)
     if (current, seq) not in showing:
         raise MessageNotFound(window.thread_id, seq=seq)
-    messages = _load(sql, window, showing)
     return [
-        Alternative(
-            message=messages[place],
-            branch=path.branch if path.branch in showing[place] else showing[place][-1],
-            current=place == (current, seq),
-        )
-        for place in sorted(showing)
+        (place, Way(path.branch if path.branch in on else on[-1], place == (current, seq)))
+        for place, on in sorted(showing.items())
     ]
 
 

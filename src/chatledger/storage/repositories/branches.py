@@ -21,7 +21,8 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.alternatives import find_alternatives
+from chatledger.storage.repositories.alternatives import find_alternatives, find_ways
+from chatledger.storage.repositories.cursors import part_of
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.removal import rewind
 from chatledger.storage.rows.encryption import damaged_cell, to_model
@@ -101,22 +102,36 @@ class BranchRepository:
         window = Window.of(self._scope.tenant, thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, window))
 
-    async def alternatives(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[Alternative]:
+    async def alternatives(
+        self, thread_id: str, seq: int, *, branch: int | None = None, skip: int = 0, limit: int | None = None
+    ) -> Sequence[Alternative]:
         """The alternatives of the message at `seq` of `branch` (None: the active one): that message, and the messages
         of other branches that follow the same message as it does. A user interface shows "2 of 3" with them.
 
             for number, one in enumerate(await ledger.branches.alternatives(thread_id, seq=2), start=1):
                 print(number, one.message.text, "(shown)" if one.current else f"(activate branch {one.branch})")
 
-        They come in the order of the branches that store them. A branch that ends before the place has none. The call
+        They come in the order of the branches that store them: `limit` of them (None: all), after the first `skip`. A
+        branch that ends before the place has none. The call
         runs six short statements, however many alternatives there are. Raises ThreadNotFound, BranchNotFound, and
         MessageNotFound for a seq without a message.
         """
         require(STR, thread_id=thread_id)
         require(INT, seq=seq)
         require(INT_OR_NONE, branch=branch)
+        part = part_of(skip, limit)
         window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.read(lambda sql: find_alternatives(sql, window, seq), snapshot=True)
+        return await self._scope.read(lambda sql: find_alternatives(sql, window, seq, part), snapshot=True)
+
+    async def ways(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[tuple[int, bool]]:
+        """The branches that show the alternatives of a message, each with whether it is the requested one, without
+        reading a message. Raises as `alternatives`.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT, seq=seq)
+        require(INT_OR_NONE, branch=branch)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        return await self._scope.read(lambda sql: find_ways(sql, window, seq), snapshot=True)
 
     async def mark(self, thread_id: str, branch: int | None = None) -> str:
         """The present mark of a branch (None: the active one), as in a history of it, without reading messages. Raises

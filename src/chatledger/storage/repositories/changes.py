@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, insert, select, update
+from sqlalchemy import ColumnElement, and_, insert, or_, select, update
 
 from chatledger.errors import BranchNotFound, DraftLive
 from chatledger.ids import new_stamp
@@ -218,11 +218,28 @@ def _digest_of(sql: Sql, window: Window, message: ChatMessage) -> str | None:
 # --- The records ------------------------------------------------------------------------------------------------------
 
 
+_ALL = slice(0, None)
+
+
 def load_changes(sql: Sql, window: Window, message_id: str) -> list[Change]:
     """The changes of the messages that have, or had, this id, in the order of their times. Raises DamagedCell and
     EncryptionError.
     """
     return _load(sql, window, revisions.c.message_id == message_id)
+
+
+def load_told(sql: Sql, window: Window, message_id: str, part: slice) -> list[Change]:
+    """A part of `load_changes`, without the rows that say only that the same change took a position of one more
+    branch.
+    """
+    told = or_(revisions.c.body.is_not(None), revisions.c.digest.is_not(None))
+    return _load(sql, window, and_(revisions.c.message_id == message_id, told), part)
+
+
+def has_changed(sql: Sql, window: Window, message_id: str) -> bool:
+    """Whether there is a record of a message with this id."""
+    found = select(revisions.c.seq).where(_of_thread(revisions, window), revisions.c.message_id == message_id)
+    return sql.execute(found.limit(1)).first() is not None
 
 
 def load_bodies(sql: Sql, window: Window, branch: int, seq: int) -> list[Change]:
@@ -242,9 +259,12 @@ def find_given_up(sql: Sql, window: Window, branch: int, seq: int) -> list[int]:
     return list(sql.execute(found).scalars())
 
 
-def _load(sql: Sql, window: Window, own: ColumnElement[bool]) -> list[Change]:
+def _load(sql: Sql, window: Window, own: ColumnElement[bool], part: slice = _ALL) -> list[Change]:
     in_order = (revisions.c.created_at, revisions.c.branch, revisions.c.seq, revisions.c.idx)
-    rows = sql.execute(select(revisions).where(_of_thread(revisions, window), own).order_by(*in_order)).mappings()
+    found = select(revisions).where(_of_thread(revisions, window), own).order_by(*in_order)
+    if part.stop is not None:
+        found = found.limit(part.stop - part.start)
+    rows = sql.execute(found.offset(part.start) if part.start else found).mappings()
     return [to_change(window.tenant, dict(row)) for row in rows]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from chatledger.arguments import INT, INT_OR_NONE, require
 from chatledger.errors import ChatLedgerError, InvalidCursor, LimitExceeded
 from chatledger.models import Page
 from chatledger.models.json import dumps, loads
@@ -17,6 +18,17 @@ from chatledger.storage.schema.text import from_microseconds, to_microseconds
 T = TypeVar("T")
 
 MAX_PAGE = 1_000
+_MOST = 2**31 - 1
+
+
+def part_of(skip: int, limit: int | None) -> slice:
+    """The part of a list. Raises InvalidArgument for what is no number, and LimitExceeded for one below zero."""
+    require(INT, skip=skip)
+    require(INT_OR_NONE, limit=limit)
+    for name, number in (("skip", skip), ("limit", limit or 0)):
+        if not 0 <= number <= _MOST:
+            raise LimitExceeded(name, number, _MOST)
+    return slice(skip, None if limit is None else skip + limit)
 
 
 def write_cursor(*values: datetime | str) -> str:

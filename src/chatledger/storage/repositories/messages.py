@@ -35,9 +35,10 @@ from chatledger.storage.append.request import (
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_message, find_path, load_range
+from chatledger.storage.history.sizes import stored_sizes
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.cursors import page_size
+from chatledger.storage.repositories.cursors import page_size, part_of
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
 from chatledger.storage.repositories.removal import pop, retract
 from chatledger.storage.repositories.revise import list_revisions, revise_message
@@ -314,6 +315,38 @@ class MessageRepository:
         )
         return await self._scope.history(window, min_position=min_position)
 
+    async def sizes(
+        self,
+        thread_id: str,
+        *,
+        branch: int | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        newest: int | None = None,
+        last_turns: int | None = None,
+        run_id: str | None = None,
+        partials: bool = True,
+    ) -> dict[int, int]:
+        """About the stored bytes of each message of a window, by seq, in order, without reading the messages: a service
+        asks before it reads messages of unknown size. The arguments are those of `history`. With `run_id`, the messages
+        of other runs in between are included, since a history reads them too. Raises as `history`.
+        """
+        require(BOOL, partials=partials)
+        window = Window.of(
+            self._scope.tenant,
+            thread_id,
+            branch,
+            limit=limit,
+            before=before,
+            after=after,
+            newest=newest,
+            last_turns=last_turns,
+            run_id=run_id,
+            partials=partials,
+        )
+        return await self._scope.read(lambda sql: stored_sizes(sql, window), snapshot=True)
+
     def iterate(
         self, thread_id: str, *, branch: int | None = None, partials: bool = True
     ) -> AsyncIterator[ChatMessage]:
@@ -385,13 +418,17 @@ class MessageRepository:
             lambda sql: revise_message(sql, window, request, message_id), moves=window.thread
         )
 
-    async def revisions(self, thread_id: str, message_id: str) -> Sequence[Revision]:
+    async def revisions(
+        self, thread_id: str, message_id: str, *, skip: int = 0, limit: int | None = None
+    ) -> Sequence[Revision]:
         """The changes of a message, oldest first, each with the message as it was before the change. A message that was
-        removed has them too. Empty if it never changed. Raises ThreadNotFound and MessageNotFound.
+        removed has them too. Empty if it never changed. `limit` of them (None: all), after the first `skip`. Raises
+        ThreadNotFound, MessageNotFound, and LimitExceeded for a number below zero.
         """
         require(STR, thread_id=thread_id, message_id=message_id)
+        part = part_of(skip, limit)
         window = Window.of(self._scope.tenant, thread_id)
-        return await self._scope.read(lambda sql: list_revisions(sql, window, message_id), snapshot=True)
+        return await self._scope.read(lambda sql: list_revisions(sql, window, message_id, part), snapshot=True)
 
     async def find(self, message_id: str) -> Sequence[ChatMessage]:
         """The messages with that id in all threads of the tenant, or of the user, in order of their thread ids.

@@ -24,8 +24,9 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_message, find_path
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.changes import (
+    has_changed,
     hold_changeable,
-    load_changes,
+    load_told,
     note_active,
     record_change,
     settle,
@@ -75,14 +76,12 @@ def revise_message(sql: Sql, window: Window, request: AppendRequest, message_id:
 _ABANDONED = "is that of a message that its writer abandoned; end it with partials.interrupt, then revise it"
 
 
-def list_revisions(sql: Sql, window: Window, message_id: str) -> list[Revision]:
+def list_revisions(sql: Sql, window: Window, message_id: str, part: slice) -> list[Revision]:
     """Raises ThreadNotFound and MessageNotFound."""
     find_path(sql, window)
-    changes = load_changes(sql, window, message_id)
-    if not changes and find_message(sql, window, message_id) is None:
+    told = load_told(sql, window, message_id, part)
+    if not told and not has_changed(sql, window, message_id) and find_message(sql, window, message_id) is None:
         raise MessageNotFound(window.thread_id, message_id)
-    # A row with neither says only that the same change took a position of one more branch.
-    told = [change for change in changes if change.message is not None or change.digest is not None]
     return [Revision(**{name: getattr(change, name) for name in Revision.model_fields}) for change in told]
 
 

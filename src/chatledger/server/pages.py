@@ -1,0 +1,110 @@
+"""Pages that end before they grow too large. A page holds at least one item, however large that is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Any, TypeVar
+
+from chatledger.errors import InvalidCursor, LimitExceeded
+from chatledger.ledger import Ledger
+from chatledger.models import History, Page
+from chatledger.server.json_response import to_json
+from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.storage.history.window import END
+
+LARGEST = 8 * 1024 * 1024
+"""Maximum bytes of an answer that has more than one item."""
+_DIGITS = 10
+_WRITTEN = 6
+"""The most bytes that a stored byte takes in JSON in ASCII, as `\\u0000`."""
+
+_AT_ONCE = 8
+"""Items of up to 4 MiB that are read at once."""
+
+T = TypeVar("T")
+
+
+def fitting(sizes: Iterable[int], largest: int = LARGEST) -> int:
+    """How many of the items fit into an answer together, the first one always."""
+    return max(1, sum(total <= largest for total in accumulate(sizes)))
+
+
+def written(item: Any) -> int:
+    """The bytes of the item in an answer."""
+    return len(to_json(item)) + 1
+
+
+async def fitting_page(read: Callable[..., Awaitable[Page[T]]], limit: int) -> Page[T]:
+    """The page of `limit` items, or a shorter one that fits."""
+    page = await read(limit=limit)
+    count = fitting(map(written, page.items))
+    return page if count >= len(page.items) else await read(limit=count)
+
+
+async def fitting_part(read: Callable[[int, int], Awaitable[Sequence[T]]], limit: int, cursor: str | None) -> Page[T]:
+    """The next `limit` items of a list of which `read` returns a part, or fewer. The cursor is the number of items
+    before the page.
+    """
+    start = _start(cursor)
+    found: list[T] = []
+    size = 0
+    while True:
+        wanted = min(_AT_ONCE, limit - len(found))
+        part = await read(start + len(found), wanted + 1)
+        for item in part[:wanted]:
+            size += written(item)
+            if found and size > LARGEST:
+                return Page(found, str(start + len(found)))
+            found.append(item)
+        if len(part) <= wanted:
+            return Page(found)
+        if len(found) == limit:
+            return Page(found, str(start + limit))
+
+
+def _start(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < _DIGITS):
+        raise InvalidCursor(cursor)
+    return int(cursor)
+
+
+async def fitting_history(ledger: Ledger, thread_id: str, window: dict[str, Any], *, largest: int = LARGEST) -> History:
+    """The messages of the window, or fewer: those next to its cursor."""
+    sizes = [*(await ledger.messages.sizes(thread_id, **window)).values()]
+    if sum(sizes) * _WRITTEN <= largest:
+        return await ledger.messages.history(thread_id, **window)
+    forward = window.get("before") is None and "newest" not in window
+    count = fitting(sizes if forward else reversed(sizes), largest)
+    history = await _read(ledger, thread_id, window, count if count < len(sizes) else None)
+    lengths = [*map(written, history.messages)]
+    count = fitting(lengths if forward else reversed(lengths), largest)
+    return history if count >= len(lengths) else await _read(ledger, thread_id, window, count)
+
+
+async def _read(ledger: Ledger, thread_id: str, window: dict[str, Any], count: int | None) -> History:
+    """The window, or exactly so many of its messages."""
+    if count is not None:
+        size = {"limit": count} if "newest" not in window else {"limit": count, "before": window.get("before") or END}
+        window = {name: value for name, value in window.items() if name != "newest"} | size
+    return await ledger.messages.history(thread_id, **window)
+
+
+async def require_fitting(ledger: Ledger, thread_id: str, window: dict[str, Any]) -> None:
+    """Raises LimitExceeded for a window that no answer may cut, and that does not fit into one."""
+    size = sum((await ledger.messages.sizes(thread_id, **window)).values())
+    if size > LARGEST:
+        raise too_large(size)
+
+
+def require_small_answer(found: Any) -> None:
+    """Raises LimitExceeded for an answer that no page may cut."""
+    size = written(found)
+    if size > LARGEST + LARGEST_MESSAGE:
+        raise too_large(size)
+
+
+def too_large(size: int) -> LimitExceeded:
+    return LimitExceeded("bytes of an answer", size, LARGEST)

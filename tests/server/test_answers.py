@@ -1,0 +1,241 @@
+"""No answer grows with what a hostile user stores: each ends at 8 MiB, or holds one item."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from chatledger import ChatMessage, History, Ledger
+from chatledger.server import create_app
+from chatledger.server.page import conversation, login, media, static, threads, usage
+from chatledger.server.pages import LARGEST, fitting
+from chatledger.server.routes import _V1, health
+from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.storage.repositories.messages import MessageRepository
+from tests.server.conftest import by_header, client_of, json_of
+
+PAGE = (conversation, login, media, static, threads, usage)
+MOST = LARGEST + LARGEST_MESSAGE + 100_000
+LONG = "x" * (LARGEST_MESSAGE - 2_000)
+METADATA = {"a": "x" * 65_000}
+MESSAGES, ITEMS, RUNS, SCORES, THREADS, BRANCHES = 4, 3, 20, 125, 125, 205
+PLACE = {
+    "thread_id": "t",
+    "message_id": "m1",
+    "run_id": "r0",
+    "conversation_id": "c",
+    "item_id": "i0",
+    "index": "0",
+    "name": "page.css",
+}
+PLACES = {"medium": {**PLACE, "thread_id": "t0", "message_id": "file"}}
+QUERY: dict[str, dict[str, Any]] = {
+    "list_alternatives": {"seq": 1},
+    "search_messages": {"q": "xxx"},
+    "search_threads": {"q": "xxx"},
+    "compare_feedback": {"key": "k0"},
+    "sum_usage": {"by": ["model", "metadata.a"]},
+}
+
+
+@pytest.fixture
+async def eve(ledger: Ledger) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(create_app(ledger, authenticate=by_header), "eve") as client:
+        yield client
+
+
+async def fill(eve: httpx.AsyncClient) -> None:
+    """Store the longest values of each kind."""
+    thread = "/v1/threads/t/messages"
+    for number in range(1, MESSAGES + 1):
+        message = {"role": "user", "content": LONG, "message_id": f"m{number}"}
+        json_of(await eve.post(thread, json={"messages": [message], "create": True}), 201)
+    for number in range(3):
+        json_of(await eve.put(f"{thread}/m1", json={"role": "user", "content": f"{number}{LONG}"}))
+        other = {"role": "user", "content": f"{number}{LONG}"}
+        json_of(await eve.post(thread, json={"messages": [other], "after": 0}), 201)
+    json_of(await eve.post("/v1/threads/t/branches/0/activate"))
+    for number in range(THREADS):
+        body = {"thread_id": f"t{number}", "title": "x" * 4_096, "metadata": METADATA}
+        json_of(await eve.post("/v1/threads", json=body), 201)
+    part = {"kind": "image", "mime_type": "image/png", "data": "A" * (LARGEST_MESSAGE - 4_000)}
+    medium = {"role": "user", "content": [part], "message_id": "file"}
+    json_of(await eve.post("/v1/threads/t0/messages", json={"messages": [medium]}), 201)
+    for number in range(RUNS):
+        run = {"run_id": f"r{number}", "model": f"{number}" * 100, "input": "x" * 400_000, "metadata": METADATA}
+        json_of(await eve.post("/v1/threads/t/runs", json=run), 201)
+    for number in range(SCORES):
+        score = {"run_id": "r0", "key": f"k{number}", "score": 1, "kwargs": METADATA, "author": "x" * 4_096}
+        json_of(await eve.post("/v1/feedback", json=score), 201)
+    for _ in range(BRANCHES):
+        json_of(await eve.post("/v1/threads/t/branches", json={"at": 0, "activate": False}), 201)
+    json_of(await eve.post("/v1/conversations", json={"metadata": {"k": "x" * 512}}))
+    await store_conversation(eve)
+
+
+async def store_conversation(eve: httpx.AsyncClient) -> None:
+    PLACE["conversation_id"] = json_of(await eve.post("/v1/conversations", json={}))["id"]
+    for number in range(ITEMS):
+        item = {"id": f"i{number}", "role": "user", "content": LONG}
+        json_of(await eve.post(f"/v1/conversations/{PLACE['conversation_id']}/items", json={"items": [item]}))
+
+
+def addresses() -> list[tuple[str, dict[str, Any]]]:
+    """Each route that reads, of the API and of the page, but for the stream, whose events hold a message each."""
+    modules = [("/v1", module) for module in _V1] + [("", module) for module in (health, *PAGE)]
+    found = []
+    for root, module in modules:
+        for route in module.router.routes:
+            if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and route.name != "follow_thread":
+                size = {"limit": 100 if root and "conversations" in route.path else 200} if root else {}
+                found.append(
+                    (root + route.path.format(**PLACES.get(route.name, PLACE)), {**size, **QUERY.get(route.name, {})})
+                )
+    return found
+
+
+async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(ledger: Ledger, eve: httpx.AsyncClient) -> None:
+    await fill(eve)
+    app = create_app(ledger, authenticate=by_header)
+    assert len(addresses()) > 30
+    largest = 0
+    for caller in ("eve", "*"):
+        async with client_of(app, caller) as client:
+            for path, query in addresses():
+                answer = await client.get(path, params=query)
+                largest = max(largest, len(answer.content))
+                assert len(answer.content) <= MOST, (path, len(answer.content))
+                assert answer.status_code == (404 if path == "/login" else 200), (path, answer.text[:300])
+    assert largest > LARGEST / 2  # the tenant is full
+    await walk(eve)
+
+
+async def walk(eve: httpx.AsyncClient) -> None:
+    """Each item stands on one page, although the pages are short."""
+    counts = {
+        "/v1/threads": THREADS + 3,
+        "/v1/runs": RUNS,
+        "/v1/feedback": SCORES,
+        "/v1/threads/t/branches": BRANCHES + 4,
+        "/v1/threads/t/messages/m1/revisions": 3,
+        "/v1/threads/t/alternatives?seq=1": 4,
+    }
+    for path, count in counts.items():
+        seen: list[str] = []
+        pages, cursor = 0, None
+        while pages == 0 or cursor is not None:
+            query = {**httpx.URL(path).params, "limit": "200", **({"cursor": cursor} if cursor else {})}
+            page = json_of(await eve.get(path.partition("?")[0], params=query))
+            seen += [str(one)[:120] + str(one)[-120:] for one in page["items"]]
+            pages, cursor = pages + 1, page["next_cursor"]
+        assert (len(seen), pages > 1) == (count, True), path
+    for size in ({}, {"after": 0}):
+        assert await read_through(eve, size) == list(range(1, MESSAGES + 1))
+    for order in ("asc", "desc"):
+        ids: list[str] = []
+        more = True
+        while more:
+            after = {"after": ids[-1]} if ids else {}
+            path = f"/v1/conversations/{PLACE['conversation_id']}/items"
+            page = json_of(await eve.get(path, params={"order": order, **after}))
+            assert len(page["data"]) < ITEMS
+            ids += [one["id"] for one in page["data"]]
+            more = page["has_more"]
+        assert sorted(ids) == [f"i{number}" for number in range(ITEMS)]
+    for prompt in ("format=openai-chat", f"last_turns={MESSAGES}", "format=openai-chat&max_tokens=999999"):
+        refused = await eve.get(f"/v1/threads/t/messages?{prompt}")
+        assert json_of(refused, 413)["limit"] in ("bytes of an answer", "max_tokens")
+
+
+async def read_through(eve: httpx.AsyncClient, first: dict[str, int]) -> list[int]:
+    seqs: list[int] = []
+    query: dict[str, int] | None = first
+    while query is not None:
+        page = json_of(await eve.get("/v1/threads/t/messages", params=query))
+        assert 1 <= len(page["items"]) < MESSAGES
+        seqs += [one["seq"] for one in page["items"]]
+        name, cursor = ("after", page["next_cursor"]) if "after" in first else ("before", page["previous_cursor"])
+        query = None if cursor is None else {name: cursor}
+    return sorted(seqs)
+
+
+async def test_a_page_holds_at_least_one_message(ledger: Ledger, eve: httpx.AsyncClient) -> None:
+    imported = [ChatMessage(role="user", content="x" * (LARGEST + 1_000)) for _ in range(2)]
+    await ledger.user("eve").messages.append("t", imported, create=True)
+    [message] = json_of(await eve.get("/v1/threads/t/messages"))["items"]
+    assert message["seq"] == 2
+    assert [fitting([9, 1], 8), fitting([4, 4, 1], 8), fitting([], 8)] == [1, 2, 1]
+
+
+async def test_messages_that_do_not_fit_are_not_read(
+    ledger: Ledger, eve: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = [ChatMessage(role="user", content="x" * 3_000_000) for _ in range(5)]
+    await ledger.user("eve").messages.append("t", long, create=True)
+    history, read = MessageRepository.history, []
+
+    async def reading(own: MessageRepository, *place: Any, **window: Any) -> History:
+        found = await history(own, *place, **window)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(MessageRepository, "history", reading)
+    json_of(await eve.get("/v1/threads/t/messages"))
+    json_of(await eve.get("/v1/threads/t/messages?last_turns=5"), 413)
+    assert read == [2]
+
+
+async def test_letters_that_take_more_bytes_in_an_answer_count_as_these(ledger: Ledger, eve: httpx.AsyncClient) -> None:
+    long = [ChatMessage(role="user", content="é" * 1_000_000) for _ in range(4)]
+    await ledger.user("eve").messages.append("t", long, create=True)
+    answer = await eve.get("/v1/threads/t/messages")
+    assert len(answer.content) <= LARGEST + 10_000
+    assert [one["seq"] for one in json_of(answer)["items"]] == [4]
+
+
+TOO_LONG = [
+    ("/v1/threads", {"title": "é" * 2_049}, "body.title"),
+    ("/v1/threads", {"metadata": {"a": "x" * 65_537}}, "body.metadata"),
+    ("/v1/threads/t/runs", {"agent": "x" * 513}, "body.agent"),
+    ("/v1/threads/t/runs", {"model": "x" * 513}, "body.model"),
+    ("/v1/threads/t/runs", {"metadata": {"a": "x" * 65_537}}, "body.metadata"),
+    ("/v1/feedback", {"run_id": "r", "score": 1, "key": "x" * 513}, "body.key"),
+    ("/v1/feedback", {"run_id": "r", "score": 1, "key": "k", "source": "x" * 513}, "body.source"),
+    ("/v1/feedback", {"run_id": "r", "score": 1, "key": "k", "author": "x" * 4_097}, "body.author"),
+    ("/v1/threads/t/messages", {"messages": [{"role": "user", "name": "x" * 513}]}, "body.messages.0"),
+    ("/v1/threads/t/messages", {"messages": [{"role": "tool", "tool_call_id": "x" * 4_097}]}, "body.messages.0"),
+    (
+        "/v1/threads/t/messages",
+        {"messages": [{"role": "user", "tool_calls": [{"name": "x" * 513}]}]},
+        "body.messages.0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "place"), TOO_LONG)
+async def test_a_long_field_is_refused_with_its_place(
+    ledger: Ledger, eve: httpx.AsyncClient, path: str, body: dict[str, Any], place: str
+) -> None:
+    await ledger.user("eve").threads.create("t")
+    assert json_of(await eve.post(path, json=body), 400)["errors"][0]["path"] == place
+
+
+async def test_a_message_beyond_the_limit_is_refused_and_stores_nothing(ledger: Ledger, eve: httpx.AsyncClient) -> None:
+    message = {"role": "user", "content": "x" * (LARGEST_MESSAGE + 1)}
+    for body in ({"messages": [message]}, {"payload": [message]}, {"payload": [message], "format": "openai-chat"}):
+        refused = await eve.post("/v1/threads/t/messages", json={"create": True, **body})
+        assert json_of(refused, 413)["limit"] == "bytes of a message"
+    refused = await eve.post("/v1/conversations", json={"items": [message]})
+    assert "bytes of message 0" in json_of(refused, 400)["error"]["message"]  # OpenAI has no 413
+    assert await ledger.threads.count() == 0
+
+
+async def test_merged_metadata_does_not_grow_beyond_the_limit(ledger: Ledger, eve: httpx.AsyncClient) -> None:
+    await ledger.user("eve").threads.create("t", metadata={"a": "x" * 40_000})
+    refused = await eve.patch("/v1/threads/t", json={"metadata": {"b": "x" * 40_000}, "merge": True})
+    assert json_of(refused, 413)["limit"] == "bytes of metadata"
+    json_of(await eve.patch("/v1/threads/t", json={"metadata": {"a": "x" * 50_000}, "merge": True}))
