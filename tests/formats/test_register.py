@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -244,3 +244,28 @@ def test_a_program_may_register_in_place_of_what_cannot_be_loaded(package: Packa
     register(Shouts("loud"))
     assert get_codec("loud") == Shouts("loud")
     assert unusable_formats() == {}
+
+
+@pytest.mark.parametrize("element", [{}, [], 0, {"role": "user"}])
+def test_a_long_list_that_begins_like_no_format_is_looked_at_no_further(element: Any) -> None:
+    class Counting(list[Any]):
+        """A list that counts the elements that are asked for."""
+
+        seen = 0
+
+        def __iter__(self) -> Iterator[Any]:
+            for one in super().__iter__():
+                self.seen += 1
+                yield one
+
+    payload = Counting([element] * 10_000)
+    with pytest.raises(UnknownFormat):
+        recognise(payload)
+    assert payload.seen == 0
+
+
+def test_a_conversation_whose_format_shows_late_is_recognised() -> None:
+    plain = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}] * 10
+    late = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]}
+    assert recognise(plain).name == "openai-chat"
+    assert recognise([*plain, late]).name == "anthropic"

@@ -111,6 +111,21 @@ async def test_thread_of_the_application_is_not_continued(ledger: Ledger) -> Non
     assert await texts(ledger) == [[]]
 
 
+async def test_a_file_that_begins_with_many_records_without_a_conversation_is_given_up(ledger: Ledger) -> None:
+    conversation = b'{"messages": [{"role": "user", "content": "?"}]}'
+    for refused, stored in ((import_file._MOST_REFUSED - 1, 1), (import_file._MOST_REFUSED, 0)):
+        read: list[int] = []
+        stream = io.BytesIO(b"{}\n" * refused + conversation + b"\n" * 10)
+        if stored:
+            report = await import_file.import_file(ledger, stream, ImportOptions(), file="f", on_bytes=read.append)
+            assert (report.created, len(report.failures)) == (1, refused)
+        else:
+            with pytest.raises(UnknownFormat, match="and 999 more"):
+                await import_file.import_file(ledger, stream, ImportOptions(), file="f", on_bytes=read.append)
+            assert max(read) < 3 * import_file._MOST_REFUSED
+    assert await ledger.threads.count() == 1
+
+
 async def test_a_bad_record_is_reported_and_the_others_are_imported(ledger: Ledger) -> None:
     bad = [{"messages": [{"role": "user", "content": 3}]}, {"nothing": []}, 17]
     content = lines({"messages": talk("a")}, *bad, {"messages": talk("z")}) + b'{"torn'

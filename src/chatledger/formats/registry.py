@@ -136,6 +136,10 @@ def unusable_formats() -> dict[str, str]:
     return dict(_FORMATS.faults())
 
 
+_FIRST = 8
+"""Elements of a list that are looked at first."""
+
+
 def format_names() -> list[str]:
     """The names that `format=` takes, sorted and without aliases. Loads the formats of installed packages."""
     return sorted(recognition_order())
@@ -165,16 +169,23 @@ def get_codec(name: str) -> Codec:
 
 
 def recognise(payload: object) -> Codec:
-    """The first codec that recognises the payload. Loads the formats that it asks. Raises UnknownFormat."""
-    for name in _FORMATS.order():
-        codec = get_codec(name)
-        if codec.recognises(payload):
-            return codec
+    """The first codec that recognises the payload. Loads the formats that it asks. Raises UnknownFormat, for a long
+    list as soon as no codec recognises its first elements: the beginning of a conversation is one, if only in a plainer
+    format.
+    """
+    begins = not isinstance(payload, list) or len(payload) <= _FIRST or _recognised(payload[:_FIRST]) is not None
+    found = _recognised(payload) if begins else None
+    if found is not None:
+        return found
     raise UnknownFormat(
         None,
         f"no format recognises this {type(payload).__name__}; pass a list of messages, or name its format with format= "
         f"({', '.join(format_names())})",
     )
+
+
+def _recognised(payload: object) -> Codec | None:
+    return next((codec for codec in map(get_codec, _FORMATS.order()) if codec.recognises(payload)), None)
 
 
 def in_kind(codec: Codec, payload: Any, messages: Sequence[ChatMessage], kind: Kind | None) -> Any:

@@ -38,6 +38,9 @@ from chatledger.transfer.store import store_record
 # Errors of a record. Any other error comes from the database and ends the import.
 _OF_A_RECORD = (FormatError, RuleViolation, Conflict, LimitExceeded, NotFound, ValidationError)
 
+_MOST_REFUSED = 1_000
+"""Records without a conversation with which a file may begin. A list of empty objects has a million in 3 MiB."""
+
 
 async def import_file(
     ledger: Ledger,
@@ -56,8 +59,8 @@ async def import_file(
     record whose thread was erased, and lists it in the report's `erased`.
 
     Raises UnknownFormat before it stores anything of the file: for an unknown format name, for a file that matches no
-    known format, and for a file in which no record has a conversation in the expected field. Raises StorageError if the
-    database fails; the records reported until then are stored.
+    known format, and for a file in which no record, or none of the first 1,000, has a conversation in the expected
+    field. Raises StorageError if the database fails; the records reported until then are stored.
     """
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
@@ -133,8 +136,7 @@ class _FileImport:
         """Store the gathered records. Raises UnknownFormat if no record has a conversation in the expected field."""
         await self.store_gathered()
         if self._refused:
-            more = f" (and {len(self._refused) - 1:,} more)" if len(self._refused) > 1 else ""
-            raise UnknownFormat(None, f"{self._refused[0]}{more}")
+            raise self._unknown()
         if self._read_as:
             self._report.read_as.setdefault(self._file, Counter()).update(self._read_as)
 
@@ -174,6 +176,12 @@ class _FileImport:
         if isinstance(error, UnknownFormat) and not (isinstance(record, Record) and record.item is not None):
             raise UnknownFormat(None, str(failure)) from error
         (self._report.failures if self._located else self._refused).append(failure)
+        if len(self._refused) >= _MOST_REFUSED:
+            raise self._unknown()
+
+    def _unknown(self) -> UnknownFormat:
+        more = f" (and {len(self._refused) - 1:,} more)" if len(self._refused) > 1 else ""
+        return UnknownFormat(None, f"{self._refused[0]}{more}")
 
     def _found(self) -> None:
         self._located = True
