@@ -75,7 +75,13 @@ def history(
             _say_account(found)
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
+    def check() -> None:
+        from chatledger.formats import get_codec
+
+        require_thread(thread, latest=latest)
+        get_codec(format)
+
+    with_ledger(url, tenant, work, debug=debug, check=check)
 
 
 def _with_account(found: FormattedHistory) -> dict[str, object]:

@@ -20,8 +20,7 @@ ADDED: Mapping[str, tuple[str, ...]] = {
     "0002": ("agents", "outputs"),
     "0003": ("erasures", "kept_scores"),
     "0005": (
-        "revisions", "kv", "tenants.encrypted_at", "branches.absent",
-        "threads.kind", "threads.archived_at", "threads.revision",
+        "revisions", "kv", "tenants", "branches.absent", "threads.kind", "threads.archived_at", "threads.revision",
         "messages.revision", "messages.digest", "feedback.message_id", "feedback.call_idx", "feedback.user_id",
         "feedback.retracted_at",
     ),
@@ -71,7 +70,8 @@ def queries(found: str, to: str, schema: str | None) -> dict[str, str]:
     """The queries that count what the way from revision `found` down to `to` discards, by table or column."""
     lowest = "" if to == "base" else to
     names = [name for revision, added in ADDED.items() if lowest < revision <= found for name in added]
-    counted = [name for name in names if name == _REMOVED or "." not in name or name.partition(".")[0] not in names]
+    apart = {_REMOVED, *_TOMBSTONES}  # they count by themselves, even if the whole table goes
+    counted = [name for name in names if name in apart or "." not in name or name.partition(".")[0] not in names]
     return {name: _query(name, schema) for name in counted}
 
 
@@ -88,6 +88,8 @@ def _query(name: str, schema: str | None) -> str:
     place = f'"{schema}".{table}' if schema else table
     if name == _REMOVED:
         return f"SELECT count(*) FROM {place} WHERE {column} > 0"
+    if name == "tenants":  # a row without it has only secrets, which later revisions added
+        column = "encrypted_at"
     return f"SELECT count({column or '*'}) FROM {place}"
 
 
