@@ -13,9 +13,11 @@
 
 from __future__ import annotations
 
-from chatledger.server.access import Authenticate, Caller
+from chatledger.server.access import Authenticate, Caller, TokenScope
 from chatledger.server.app import create_app
+from chatledger.server.chosen_ids import IdsBy
 from chatledger.server.limits import ServerLimits
+from chatledger.server.token_entries import TokenEntry
 from chatledger.server.tokens import TokenFile
 
-__all__ = ["Authenticate", "Caller", "ServerLimits", "TokenFile", "create_app"]
+__all__ = ["Authenticate", "Caller", "IdsBy", "ServerLimits", "TokenEntry", "TokenFile", "TokenScope", "create_app"]
