@@ -28,11 +28,13 @@ class TokenEntry:
     id: str
     """The id by which the token is listed and revoked. It can be shown: the token does not follow from it."""
     sha256: str
+    """The SHA-256 of the token, as 64 hexadecimal digits."""
     caller: Caller
     """Whose token it is. Its `token_id` is the id of this entry."""
     name: str | None = None
     """A name for people, such as the device that has the token."""
     created_at: str | None = None
+    """When the entry was made, as an ISO time with its zone; None if the file does not say."""
     expires_at: datetime | None = None
     """The time from which the token is refused; None for never."""
 
@@ -90,6 +92,7 @@ class TokenEntry:
 
     @property
     def has_expired(self) -> bool:
+        """Whether the token is refused because its time is over."""
         return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
 
 
