@@ -34,10 +34,12 @@ async def by_header(request: Request) -> Caller | None:
     return Caller(admin=True, tenant=tenant) if user == "*" else Caller(user, tenant=tenant)
 
 
-def client_of(app: FastAPI, user: str | None = "*", **headers: str) -> httpx.AsyncClient:
+def client_of(
+    app: FastAPI, user: str | None = "*", *, at: str = "http://testserver", **headers: str
+) -> httpx.AsyncClient:
     given = headers if user is None else {"X-User": user, **headers}
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=given)
+    return httpx.AsyncClient(transport=transport, base_url=at, headers=given)
 
 
 @pytest.fixture

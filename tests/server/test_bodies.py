@@ -121,7 +121,7 @@ async def test_each_form_of_the_page_has_its_own_limit(ledger: Ledger, tmp_path:
 async def test_a_long_address_to_return_to_is_forgotten(ledger: Ledger, tmp_path: Path) -> None:
     tokens = TokenFile.create(tmp_path / "tokens.json")
     long, token = "/threads/" + "x" * 3_000, tokens.add(Caller("ada"))
-    async with client_of(create_app(ledger, authenticate=tokens), None) as client:
+    async with client_of(create_app(ledger, authenticate=tokens), None, at="http://localhost") as client:
         asked = await client.get(long, headers={"Accept": "text/html"})
         assert asked.headers["Location"] == "/login?next="
         assert "xxxx" not in (await client.get("/login", params={"next": long})).text

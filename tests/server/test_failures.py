@@ -105,7 +105,7 @@ async def test_a_file_of_tokens_that_cannot_be_read_is_not_the_databases_fault(
     else:
         path.chmod(0o644)
     app = create_app(ledger, authenticate=tokens)
-    async with client_of(app, None, Authorization=f"Bearer {token}") as client:
+    async with client_of(app, None, at="http://localhost", Authorization=f"Bearer {token}") as client:
         answers = [await client.get("/v1/threads"), await client.post("/login", data={"token": token})]
         openai = await client.get("/v1/conversations")
     problem = json_of(answers[0], 503)

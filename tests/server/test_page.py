@@ -238,7 +238,7 @@ async def test_a_login_stays_on_this_site(ledger: Ledger, tmp_path: Path, next_p
     tokens = TokenFile.create(tmp_path / "tokens.json")
     token = tokens.add(Caller("ada"))
     app = create_app(ledger, authenticate=tokens)
-    async with client_of(app, None) as client:
+    async with client_of(app, None, at="http://localhost") as client:
         asked = await client.get("/threads/x%2Fy?branch=1", headers={"Accept": "text/html"})
         assert asked.headers["location"] == "/login?next=%2Fthreads%2Fx%252Fy%3Fbranch%3D1"
         wrong = await client.post("/login", data={"token": "cl_x", "next": next_path})

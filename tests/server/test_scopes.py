@@ -95,7 +95,10 @@ class Scopes:
     def __init__(self, app: FastAPI, tokens: TokenFile) -> None:
         made = {name: tokens.add(Caller("ada", scope=name)) for name in READ}  # type: ignore[arg-type]
         made["operator"] = tokens.add(Caller(scope="operator"))
-        self.of = {name: client_of(app, None, Authorization=f"Bearer {token}") for name, token in made.items()}
+        self.of = {
+            name: client_of(app, None, at="http://localhost", Authorization=f"Bearer {token}")
+            for name, token in made.items()
+        }
 
 
 @pytest.fixture

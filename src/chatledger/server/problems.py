@@ -38,7 +38,7 @@ class Problem(BaseModel):
 
 
 class TokensUnreadable(errors.StorageError):
-    """The file of tokens is missing, or has another form. It may come back: the server then reads it again."""
+    """The file of tokens, or that of the logins beside it, cannot be read or written. The server tries again."""
 
 
 class OutOfScope(errors.ChatLedgerError):
@@ -89,7 +89,7 @@ MEANINGS: Mapping[type[Exception], Meaning] = {
 
 _LOGGED: Mapping[type[Exception], str] = {
     errors.StorageError: "the database failed; the log of the server says how",
-    TokensUnreadable: "the file of tokens cannot be read; the log of the server says why",
+    TokensUnreadable: "the file of tokens or of logins cannot be read or written; the log of the server says why",
 }
 """What is said of errors whose own words name hosts, roles or folders. Those stay in the log."""
 

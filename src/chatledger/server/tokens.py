@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,18 +17,13 @@ from starlette.requests import Request
 
 from chatledger.errors import InvalidArgument
 from chatledger.server.access import Caller
+from chatledger.server.cookies import secret_of
+from chatledger.server.private_files import alone, state_of, write
 from chatledger.server.problems import TokensUnreadable
+from chatledger.server.sessions import SessionFile
 from chatledger.server.token_entries import FORM, TokenEntry, hash_of
-from chatledger.storage.drivers.new_file import text_file
 from chatledger.storage.drivers.private_file import NotPrivate, read_private
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-COOKIE = "chatledger_token"
-"""The cookie in which the page's login keeps the token."""
 _PREFIX = "cl_"
 
 
@@ -43,13 +36,19 @@ class TokenFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).resolve()
+        self.sessions = SessionFile(self._path)
+        """The logins of the page with these tokens."""
         self._read: tuple[int, ...] | None = None
         self._by_hash: dict[str, TokenEntry] = {}
         self._by_id: dict[str, TokenEntry] = {}
         self._refresh()
 
     async def __call__(self, request: Request) -> Caller | None:
-        return self.find(token_of(request))
+        token = token_of(request)
+        if token is not None:
+            return self.find(token)
+        token_id = await self.sessions.find(secret_of(request))
+        return None if token_id is None else self.find_entry(token_id)
 
     def find(self, token: str | None) -> Caller | None:
         """The caller with that token; None if the file does not have it, or if its time is over. Raises
@@ -76,14 +75,14 @@ class TokenFile:
         """Make a new token for the caller, store its hash, and return it. It cannot be shown again."""
         token = _PREFIX + secrets.token_urlsafe(32)
         made = TokenEntry.of(hash_of(token), caller, name=name, expires_at=expires_at)
-        with _alone(self._path):
+        with alone(self._path):
             _write(self._path, [*_load(self._path), made.to_json()])
         self._refresh()
         return token
 
     def revoke(self, token_id: str) -> TokenEntry:
         """Remove the entry with that id, and return it. Raises InvalidArgument if there is none."""
-        with _alone(self._path):
+        with alone(self._path):
             found = [(raw, _read_entry(self._path, raw)) for raw in _load(self._path)]
             gone = [entry for _, entry in found if entry.id == token_id]
             if not gone:
@@ -96,7 +95,7 @@ class TokenFile:
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> TokenFile:
         """The tokens in a file, which is made if it does not exist. Only its owner may read it."""
-        with _alone(Path(path)):
+        with alone(Path(path)):
             if not Path(path).exists():
                 _write(Path(path), [])
         return cls(path)
@@ -106,14 +105,14 @@ class TokenFile:
             found = self._path.stat()
         except OSError as error:
             raise InvalidArgument("tokens", f"cannot be read: {error}") from None
-        if _state(found) == self._read:
+        if state_of(found) == self._read:
             return
         raw, found = _read(self._path)
         entries = [_read_entry(self._path, one) for one in raw]
         self._by_hash, self._by_id = {one.sha256: one for one in entries}, {one.id: one for one in entries}
         if len(self._by_hash) != len(self._by_id):
             raise InvalidArgument("tokens", f"two entries of {self._path} have the same id")
-        self._read = _state(found)
+        self._read = state_of(found)
 
     def _refresh_while_serving(self) -> None:
         try:
@@ -123,19 +122,13 @@ class TokenFile:
 
 
 def token_of(request: Request) -> str | None:
-    """The token of the header `Authorization: Bearer`, else that of the page's cookie."""
+    """The token of the header `Authorization: Bearer`."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and token.strip():
-        return token.strip()
-    return request.cookies.get(COOKIE)
+    return token.strip() or None if scheme.lower() == "bearer" else None
 
 
 def _valid(entry: TokenEntry | None) -> Caller | None:
     return None if entry is None or entry.has_expired else entry.caller
-
-
-def _state(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size
 
 
 def _load(path: Path) -> list[dict[str, Any]]:
@@ -165,22 +158,5 @@ def _wrong_form(path: Path) -> InvalidArgument:
     return InvalidArgument("tokens", f"file {path} has another form than {FORM}; `chatledger token add` writes it")
 
 
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Wait for another process that changes a token file of the same folder. Windows has no such lock."""
-    if fcntl is None:
-        yield
-        return
-    folder = os.open(path.resolve().parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
 def _write(path: Path, tokens: list[dict[str, Any]]) -> None:
-    """Replace the file in one step, so that a server that reads it meets the old or the new one."""
-    with text_file(path) as file:
-        json.dump({"tokens": tokens}, file, indent=2)
-        file.write("\n")
+    write(path, {"tokens": tokens})

@@ -1,4 +1,4 @@
-"""Logging in with a token, which the browser then keeps in a cookie that no script can read."""
+"""Logging in with a token. The browser then keeps the secret of a session in a cookie that no script can read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from fastapi import HTTPException, Request
 from starlette.responses import RedirectResponse, Response
 
 from chatledger.errors import InvalidArgument
+from chatledger.server.cookies import Cookie, cookie_of, secret_of
 from chatledger.server.page.html import html_router, link, page
 from chatledger.server.state import state_of
-from chatledger.server.tokens import COOKIE, TokenFile
+from chatledger.server.tokens import TokenFile
 
 router = html_router()
 _LONGEST_NEXT = 2_048
@@ -20,28 +21,32 @@ _LONGEST_NEXT = 2_048
 @router.get("/login")
 async def login(request: Request, next: str = "") -> Response:  # noqa: A002 - the name in the address
     _tokens(request)
+    _cookie(request)
     return await page(request, "login.html", next=_bounded(next), refused=False)
 
 
 @router.post("/login")
 async def log_in(request: Request) -> Response:
+    tokens, cookie = _tokens(request), _cookie(request)
     form = await read_form(request)
-    token, next_path = form.get("token", "").strip(), _bounded(form.get("next", ""))
-    if _tokens(request).find(token) is None:
+    next_path = _bounded(form.get("next", ""))
+    caller = tokens.find(form.get("token", "").strip())
+    if caller is None or caller.token_id is None:
         return await page(request, "login.html", status=401, next=next_path, refused=True)
+    secret = await tokens.sessions.begin(caller.token_id, instead_of=secret_of(request))
     root = request.scope.get("root_path", "")
     response = RedirectResponse(next_path if _stays_here(next_path) else link(root), status_code=303)
-    response.set_cookie(
-        COOKIE, token, path=root or "/", httponly=True, samesite="strict", secure=request.url.scheme == "https"
-    )
+    response.set_cookie(cookie.name, secret, path=cookie.path, secure=cookie.secure, httponly=True, samesite="strict")
     return response
 
 
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
-    root = request.scope.get("root_path", "")
-    response = RedirectResponse(link(root, "login"), status_code=303)
-    response.delete_cookie(COOKIE, path=root or "/", httponly=True, samesite="strict")
+    response = RedirectResponse(link(request.scope.get("root_path", ""), "login"), status_code=303)
+    tokens, cookie = state_of(request).tokens, cookie_of(request)
+    if tokens is not None and cookie is not None:
+        await tokens.sessions.end(secret_of(request))
+        response.delete_cookie(cookie.name, path=cookie.path, secure=cookie.secure, httponly=True, samesite="strict")
     return response
 
 
@@ -70,3 +75,16 @@ def _tokens(request: Request) -> TokenFile:
     if tokens is None:
         raise HTTPException(404, "this server has no tokens to log in with")
     return tokens
+
+
+def _cookie(request: Request) -> Cookie:
+    """Raises an error of HTTP where everybody on the way could read the token and the cookie."""
+    cookie = cookie_of(request)
+    if cookie is None:
+        raise HTTPException(
+            403,
+            "this address is plain HTTP, so others on the way could read your token: use https, or http://localhost on "
+            "the machine of the server. A proxy with TLS must send `X-Forwarded-Proto: https`, and FORWARDED_ALLOW_IPS "
+            "must name it if it is another machine",
+        )
+    return cookie

@@ -1,0 +1,142 @@
+"""The logins of the page. The browser keeps a random secret, and a file beside the tokens its hash, with the id of the
+entry whose token was typed. So the token itself stays out of the browser, and all processes know the login.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from chatledger.server.private_files import alone, state_of, write
+from chatledger.server.problems import TokensUnreadable
+from chatledger.server.token_entries import hash_of
+from chatledger.storage.drivers.private_file import NotPrivate, read_private
+
+IDLE = 12 * 3600
+"""Seconds without a request after which a login ends."""
+LONGEST = 7 * 86_400
+"""Seconds after which a login ends in any case."""
+MOST = 100
+"""Maximum number of logins with one token. A further login ends the one that was not used for the longest time."""
+_NOTED = 600
+"""Seconds of use after which the file is told of it, so that few requests write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    sha256: str
+    token_id: str
+    created_at: float
+    used_at: float
+
+    def checked(self) -> Session:
+        """Raises ValueError or TypeError if a time is none."""
+        return replace(self, created_at=float(self.created_at), used_at=float(self.used_at))
+
+    @property
+    def is_over(self) -> bool:
+        now = time.time()
+        return now >= self.used_at + IDLE or now >= self.created_at + LONGEST
+
+    @property
+    def is_to_be_noted(self) -> bool:
+        return time.time() >= self.used_at + _NOTED
+
+
+Sessions = dict[str, Session]
+"""The sessions by their hashes."""
+
+
+class SessionFile:
+    """The logins of a file of tokens. Each method raises TokensUnreadable if the file cannot be read or written."""
+
+    def __init__(self, tokens: Path) -> None:
+        self._path = tokens.with_name(f"{tokens.name}.sessions")
+        self._read: tuple[int, ...] | None = None
+        self._sessions: Sessions = {}
+
+    async def find(self, secret: str | None) -> str | None:
+        """The id of the entry whose token began the session; None if it is over, or unknown."""
+        if secret is None:
+            return None
+        self._refresh()
+        found = self._sessions.get(hash_of(secret))
+        if found is None or found.is_over:
+            return None
+        if found.is_to_be_noted:
+            await self._change(lambda sessions: _used(sessions, found.sha256))
+        return found.token_id
+
+    async def begin(self, token_id: str, *, instead_of: str | None) -> str:
+        """A new session of the token with that id, in place of the browser's former one."""
+        secret, now = secrets.token_urlsafe(32), time.time()
+        made = Session(hash_of(secret), token_id, now, now)
+        former = None if instead_of is None else hash_of(instead_of)
+        await self._change(lambda sessions: _added(_without(sessions, former), made))
+        return secret
+
+    async def end(self, secret: str | None) -> None:
+        if secret is not None:
+            await self._change(lambda sessions: _without(sessions, hash_of(secret)))
+
+    async def _change(self, change: Callable[[Sessions], Sessions]) -> None:
+        await asyncio.to_thread(self._write, change)
+        self._refresh()
+
+    def _write(self, change: Callable[[Sessions], Sessions]) -> None:
+        try:
+            with alone(self._path):
+                kept = [one for one in change(_load(self._path)).values() if not one.is_over]
+                write(self._path, {"sessions": [asdict(one) for one in kept]})
+        except (OSError, NotPrivate) as error:
+            raise TokensUnreadable(f"the file {self._path} cannot be written: {error}", retryable=True) from error
+
+    def _refresh(self) -> None:
+        try:
+            if state_of(self._path.stat()) != self._read:
+                self._sessions, found = _read(self._path)
+                self._read = state_of(found)
+        except FileNotFoundError:
+            self._sessions, self._read = {}, None
+        except (OSError, NotPrivate) as error:
+            raise TokensUnreadable(f"the file {self._path} cannot be read: {error}", retryable=True) from error
+
+
+def _used(sessions: Sessions, sha256: str) -> Sessions:
+    """It stays ended if another process ended it meanwhile."""
+    found = sessions.get(sha256)
+    return sessions if found is None else {**sessions, sha256: replace(found, used_at=time.time())}
+
+
+def _added(sessions: Sessions, made: Session) -> Sessions:
+    others = sorted((one for one in sessions.values() if one.token_id == made.token_id), key=lambda one: one.used_at)
+    for one in others[: max(0, len(others) + 1 - MOST)]:
+        sessions = _without(sessions, one.sha256)
+    return {**sessions, made.sha256: made}
+
+
+def _without(sessions: Sessions, sha256: str | None) -> Sessions:
+    return {known: one for known, one in sessions.items() if known != sha256}
+
+
+def _load(path: Path) -> Sessions:
+    try:
+        return _read(path)[0]
+    except FileNotFoundError:
+        return {}
+
+
+def _read(path: Path) -> tuple[Sessions, os.stat_result]:
+    try:
+        text, found = read_private(path)
+        sessions = [Session(**one) for one in json.loads(text)["sessions"]]
+        return {one.sha256: one.checked() for one in sessions}, found
+    except (KeyError, TypeError, ValueError):
+        detail = f"file {path} has another form than the server writes; delete it, and people log in again"
+        raise TokensUnreadable(detail, retryable=True) from None
