@@ -125,7 +125,7 @@ async def test_base_discards_every_table(database: Database) -> None:
 
 async def test_every_tenant_is_counted_under_row_level_security(owned: str) -> None:
     await asyncio.to_thread(migrate, owned, rls=True)
-    await filled(owned, rls=True)
+    await filled(owned)
     assert (await asyncio.to_thread(refusal, owned, to="0004")).startswith(EXPECTED)
 
 

@@ -1,6 +1,7 @@
 """PostgreSQL's row-level security: without the library's own filter, a tenant still sees no row of another one.
 
-The role here owns the tables and is no superuser. The policies hold for it because they are forced.
+One role owns the tables, and another one is the application's. Neither is a superuser. The policies hold for the owner
+too because they are forced.
 """
 
 from __future__ import annotations
@@ -47,27 +48,50 @@ from tests.storage.databases.test_scope import (
 )
 from tests.storage.history.test_drafts import compare, store
 
-OWNER = "chatledger_owner"
+OWNER, APP = "chatledger_owner", "chatledger_app"
+
+
+def as_role(url: str, role: str) -> str:
+    address = urlsplit(url)
+    return address._replace(netloc=f"{role}@{address.hostname}:{address.port}").geturl()
 
 
 def as_owner(url: str) -> str:
-    address = urlsplit(url)
-    return address._replace(netloc=f"{OWNER}@{address.hostname}:{address.port}").geturl()
+    return as_role(url, OWNER)
+
+
+def as_app(url: str) -> str:
+    return as_role(url, APP)
+
+
+RIGHTS = f"""
+GRANT USAGE ON SCHEMA chatledger TO {APP};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA chatledger TO {APP};
+ALTER DEFAULT PRIVILEGES IN SCHEMA chatledger GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {APP};
+"""
 
 
 @pytest.fixture
 def owned(pg_url: str) -> Iterator[str]:
     """The URL of an empty database, for a role that may only create a schema in it."""
     name = urlsplit(pg_url).path[1:]
-    asyncio.run(execute(pg_url, f'CREATE ROLE {OWNER} LOGIN; GRANT CREATE ON DATABASE "{name}" TO {OWNER}'))
+    asyncio.run(
+        execute(
+            pg_url, f'CREATE ROLE {OWNER} LOGIN; CREATE ROLE {APP} LOGIN; GRANT CREATE ON DATABASE "{name}" TO {OWNER}'
+        )
+    )
     yield as_owner(pg_url)
-    asyncio.run(execute(pg_url, f"DROP OWNED BY {OWNER} CASCADE; DROP ROLE {OWNER}"))
+    for role in (APP, OWNER):
+        asyncio.run(execute(pg_url, f"DROP OWNED BY {role} CASCADE"))
+    asyncio.run(execute(pg_url, f"DROP ROLE {APP}, {OWNER}"))
 
 
 @pytest.fixture
 def secured(owned: str) -> str:
+    """The URL of a database with policies, for the role of an application."""
     assert migrate(owned, rls=True).rls
-    return owned
+    asyncio.run(execute(owned, RIGHTS))
+    return as_app(owned)
 
 
 async def execute(url: str, statements: str) -> None:
@@ -140,7 +164,7 @@ async def test_without_filter_and_policies_foreign_rows_are_read_and_written(
 async def test_every_public_method_does_the_same_under_row_security(secured: str) -> None:
     async with Ledger.open(secured, rls=True) as ledger:
         under = await tell(ledger, in_ledger, "under")
-    await asyncio.to_thread(migrate, secured, rls=False)
+    await asyncio.to_thread(migrate, as_owner(secured), rls=False)
     async with Ledger.open(secured, rls=False) as ledger:
         assert under == await tell(ledger, in_ledger, "apart")
 
@@ -148,7 +172,7 @@ async def test_every_public_method_does_the_same_under_row_security(secured: str
 async def test_the_record_of_encryption_holds_for_new_tenants_under_row_security(secured: str) -> None:
     async with Ledger.open(secured, rls=True) as ledger:
         await ledger.messages.append("t", turn(), create=True)
-        assert (await asyncio.to_thread(migrate, secured, encrypted=True)).encrypted
+        assert (await asyncio.to_thread(migrate, as_owner(secured), encrypted=True)).encrypted
         for own in (ledger, ledger.tenant("new")):
             for thread_id in "tu":
                 with pytest.raises(TenantEncrypted):
@@ -201,7 +225,51 @@ async def test_the_set_tenant_is_the_name(pg_url: str, name: str) -> None:
     await connection.close()
 
 
-async def test_a_ledger_follows_the_database_and_can_require_row_security(owned: str, pg_url: str) -> None:
+WEAKER = [
+    "ALTER POLICY chatledger_tenant ON chatledger.messages USING (true)",
+    "ALTER POLICY chatledger_tenant ON chatledger.messages WITH CHECK (true)",
+    f"ALTER POLICY chatledger_tenant ON chatledger.messages TO {APP}",
+    f"ALTER POLICY chatledger_migrator ON chatledger.messages TO {APP}",
+    "ALTER POLICY chatledger_migrator ON chatledger.messages USING (true)",
+    (
+        "DROP POLICY chatledger_tenant ON chatledger.messages; CREATE POLICY chatledger_tenant ON chatledger.messages "
+        "FOR SELECT USING (tenant_id = current_setting('chatledger.tenant', true))"
+    ),
+    "ALTER TABLE chatledger.messages NO FORCE ROW LEVEL SECURITY",
+]
+
+
+@pytest.mark.parametrize("weaker", WEAKER)
+async def test_a_policy_that_says_something_else_is_refused_and_mended(secured: str, weaker: str) -> None:
+    async with Ledger.open(secured, rls=True):
+        pass
+    await execute(as_owner(secured), weaker)
+    assert not (await asyncio.to_thread(schema_status, secured)).rls
+    with pytest.raises(StorageError, match="--rls"):
+        await Ledger.open(secured, rls=True)
+    assert (await asyncio.to_thread(migrate, as_owner(secured), rls=True)).rls
+    async with Ledger.open(secured, rls=True):
+        pass
+
+
+async def test_a_policy_beside_ours_may_only_show_less(secured: str) -> None:
+    await execute(as_owner(secured), f"CREATE POLICY mine ON chatledger.runs AS RESTRICTIVE TO {APP} USING (true)")
+    async with Ledger.open(secured, rls=True):
+        pass
+    await execute(as_owner(secured), f"CREATE POLICY reports ON chatledger.runs FOR SELECT TO {APP} USING (true)")
+    with pytest.raises(StorageError, match="'reports' on table runs"):
+        await Ledger.open(secured, rls=True)
+
+
+async def test_a_member_of_the_owner_is_refused(secured: str, pg_url: str) -> None:
+    await execute(pg_url, f"GRANT {OWNER} TO {APP}")
+    with pytest.raises(StorageError, match="the owner of the tables"):
+        await Ledger.open(secured, rls=True)
+
+
+async def test_a_ledger_follows_the_database_and_can_require_row_security(
+    owned: str, pg_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     await asyncio.to_thread(migrate, owned)
     with pytest.raises(StorageError, match="--rls"):
         await Ledger.open(owned, rls=True)
@@ -214,8 +282,12 @@ async def test_a_ledger_follows_the_database_and_can_require_row_security(owned:
         await ledger.threads.create("t")
     with pytest.raises(StorageError, match="superuser"):
         await Ledger.open(pg_url, rls=True)
+    with pytest.raises(StorageError, match="the owner of the tables"):
+        await Ledger.open(owned, rls=True)
+    assert caplog.text == ""
     async with Ledger.open(pg_url) as ledger:  # as a superuser, for whom no policy holds
         assert await ledger.threads.find("t") is not None
+    assert "does not apply to a superuser" in caplog.text
 
 
 async def test_row_security_is_switched_on_twice_off_and_on_again(owned: str) -> None:
@@ -258,10 +330,10 @@ async def test_a_revision_sees_every_row_and_secures_its_new_tables(
     """
     async with Ledger.open(secured, rls=True) as ledger:
         await ledger.threads.create("t")
-    await asyncio.to_thread(migrate, secured, to="0002")
+    await asyncio.to_thread(migrate, as_owner(secured), to="0002")
     assert (await asyncio.to_thread(schema_status, secured)).rls
     assert await views_of_readers(secured) == ["scores", "transcript"]
-    assert (await asyncio.to_thread(migrate, secured)).rls
+    assert (await asyncio.to_thread(migrate, as_owner(secured))).rls
     assert await views_of_readers(secured) == sorted(VIEWS)
     async with Ledger.open(secured, rls=True) as ledger:
         assert await ledger.threads.find("t") is not None
@@ -279,7 +351,8 @@ async def views_of_readers(url: str) -> list[str]:
 async def test_partitions_are_secured_too(owned: str) -> None:
     await create_partitioned(owned, 2)
     assert (await asyncio.to_thread(migrate, owned, rls=True)).rls
-    async with Ledger.open(owned, rls=True, tenant="a") as ledger:
+    await execute(owned, RIGHTS)
+    async with Ledger.open(as_app(owned), rls=True, tenant="a") as ledger:
         await fill(ledger, THEIRS)
         assert await ledger.tenant("b").threads.find(THEIRS.thread) is None
     connection = await asyncpg.connect(owned)

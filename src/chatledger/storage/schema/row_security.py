@@ -5,11 +5,13 @@ row's tenant. A ledger sets it for one transaction at a time. The policy is forc
 well. No policy holds for a superuser or a role with BYPASSRLS, so a ledger with `rls=True` refuses to open as one.
 
 A migration has to see every tenant's rows. A second policy lets the tables' owner see them while the migration turns on
-a setting of its own. The owner could switch row-level security off anyway.
+a setting of its own. The owner could switch row-level security off anyway, so a ledger with `rls=True` refuses to open
+as the owner. PostgreSQL joins permissive policies by OR, so one that is not ours could show every row: refused too.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ from sqlalchemy import Connection, text
 from chatledger.errors import StorageError
 from chatledger.storage.schema.views import VIEWS
 
+_log = logging.getLogger("chatledger.connections")
 TENANT = "chatledger.tenant"
 MIGRATING = "chatledger.migrating"
 NEEDS = 150_000
@@ -28,14 +31,29 @@ it could bypass the policies.
 
 _TABLES = """
 SELECT c.relname, pg_get_userbyid(c.relowner),
-       c.relrowsecurity AND c.relforcerowsecurity AND count(p.polname) = 2, row_security_active(c.oid)
+       c.relrowsecurity AND c.relforcerowsecurity AND count(*) FILTER (WHERE p.ours) = 2,
+       row_security_active(c.oid), pg_has_role(c.relowner, 'USAGE'),
+       min(p.polname) FILTER (WHERE p.polpermissive AND NOT p.ours)
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped
-LEFT JOIN pg_policy p ON p.polrelid = c.oid AND p.polname IN ('chatledger_tenant', 'chatledger_migrator')
+LEFT JOIN LATERAL (
+    SELECT polname, polpermissive, polcmd = '*' AND polpermissive AND polwithcheck IS NULL AND (
+        (polname = 'chatledger_tenant' AND polroles = '{0}' AND pg_get_expr(polqual, c.oid) = :of_tenant)
+        OR (polname = 'chatledger_migrator' AND polroles = ARRAY[c.relowner]
+            AND pg_get_expr(polqual, c.oid) = :of_migration)
+    ) AS ours
+    FROM pg_policy WHERE polrelid = c.oid
+) p ON true
 WHERE n.nspname = :schema AND c.relkind IN ('r', 'p')
-GROUP BY c.oid, c.relname, c.relowner ORDER BY c.relname
+GROUP BY c.oid, c.relname, c.relowner, c.relrowsecurity, c.relforcerowsecurity ORDER BY c.relname
 """
+_EXPRESSIONS = {
+    "of_tenant": f"(tenant_id = current_setting('{TENANT}'::text, true))",
+    "of_migration": f"(current_setting('{MIGRATING}'::text, true) = 'on'::text)",
+}
+"""The expressions of the two policies, as PostgreSQL writes them."""
+_NOT_ACTIVE = "row-level security does not apply to a superuser or a role with BYPASSRLS; connect as another role"
 _VIEWS = "SELECT viewname FROM pg_views WHERE schemaname = :schema AND viewname = ANY(:names)"
 
 
@@ -46,10 +64,14 @@ class _Table:
     secured: bool
     active: bool
     """Whether the policies hold for the connected role."""
+    is_own: bool
+    """Whether the connected role has the rights of the table's owner."""
+    foreign: str | None
+    """A policy that may show more rows than ours."""
 
 
 def is_on(connection: Connection, schema: str | None) -> bool:
-    """Whether every table of the schema has both policies."""
+    """Whether every table of the schema has both policies, as this release writes them."""
     tables = _tables(connection, schema)
     return bool(tables) and all(table.secured for table in tables)
 
@@ -63,13 +85,19 @@ def agreed(connection: Connection, schema: str | None, rls: bool | None, command
     if rls is False and active:
         raise StorageError("row-level security is on in this schema, so rls=False would find no rows; leave rls out")
     if not rls:
+        if tables and not active and all(table.secured for table in tables):
+            _log.warning(_NOT_ACTIVE)
         return active
     if not (tables and all(table.secured for table in tables)):
         raise StorageError(f"row-level security is not on in this schema; run: {command} --rls")
     if not all(table.active for table in tables):
-        raise StorageError(
-            "row-level security does not apply to a superuser or a role with BYPASSRLS; connect as another role"
-        )
+        raise StorageError(_NOT_ACTIVE)
+    if any(table.is_own for table in tables):
+        raise StorageError("the owner of the tables can switch row-level security off; connect as another role")
+    for table in tables:
+        if table.foreign is not None:
+            detail = f"the policy {table.foreign!r} on table {table.name} is not chatledger's, and may show more rows"
+            raise StorageError(f"{detail}; drop it, or make it AS RESTRICTIVE")
     return True
 
 
@@ -124,7 +152,7 @@ def begin_as(begin: str, tenant: str) -> str:
 def _tables(connection: Connection, schema: str | None) -> list[_Table]:
     if schema is None:  # SQLite has no row-level security
         return []
-    return [_Table(*row) for row in connection.execute(text(_TABLES), {"schema": schema})]
+    return [_Table(*row) for row in connection.execute(text(_TABLES), {"schema": schema, **_EXPRESSIONS})]
 
 
 def _views(connection: Connection, schema: str) -> list[str]:
