@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
 import httpx
 
 from chatledger import Ledger
+from tests.cli.commands import chatledger
+from tests.formats.packages import make_package
+from tests.formats.test_write_a_format import EXAMPLE
 from tests.server.conftest import json_of, serving
 
 STOPPED = -signal.SIGTERM
@@ -42,3 +46,21 @@ async def test_an_open_stream_does_not_keep_the_server_from_stopping(tmp_path: P
                 server.process.terminate()
                 assert [line async for line in lines if line.startswith("event")] == []
             assert server.process.wait(10) == STOPPED
+
+
+async def test_the_format_of_another_package_is_loaded_only_by_its_name(tmp_path: Path) -> None:
+    """Code of each installed package ran in the server when a payload was recognised."""
+    path, mark = str(tmp_path / "chat.db"), tmp_path / "loaded"
+    code = f"{EXAMPLE}\nopen({str(mark)!r}, 'w').close()\nCODEC = Acme()\n"
+    home = make_package(tmp_path, "acme", "acme = acme_chat:CODEC", acme_chat=code)
+    environment = {"PYTHONPATH": os.pathsep.join([str(home), os.environ.get("PYTHONPATH", "")])}
+    unknown = {"payload": [{"who": "human", "says": "Oslo?", "at": 1}], "create": True}
+    for options, status, loaded in ([], 400, False), (["--format", "acme"], 201, True):
+        with serving(path, "--migrate", *options, **environment) as server:
+            async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+                json_of(await client.post("/v1/threads/t/messages", json=unknown), status)
+                asked = await client.get("/v1/threads/t/messages", params={"format": "acme"})
+                assert (asked.status_code == 200) == loaded
+        assert mark.exists() == loaded
+    refused = chatledger("serve", "--url", path, "--format", "nowhere", cwd=tmp_path)
+    assert "'nowhere' is not a format of an installed package" in refused.err

@@ -53,6 +53,10 @@ def serve(
     root_path: Annotated[
         str, typer.Option("--root-path", metavar="PATH", help="The path at which a reverse proxy serves this server.")
     ] = "",
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="NAME", help="Load this format of another package. Repeat it for more."),
+    ] = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the page for people at /.")] = True,
     ids: Annotated[
         Literal["client", "server"],
@@ -121,6 +125,7 @@ def serve(
             cors=cors or [],
             page=page,
             uds=uds is not None,
+            formats=formats or [],
             ids=ids,
             limits={"body": max_body, "streams": max_streams},
         ).to_environment()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -94,6 +94,15 @@ class Registry:
         self.order()
         return self._faults
 
+    def load_only(self, names: Collection[str]) -> None:
+        """Of the formats of installed packages, load those of these names and no other. Raises InvalidArgument."""
+        with self._lock:
+            for name in names:
+                if self.find(name) is None:
+                    reason = self._faults.get(name, "is not a format of an installed package")
+                    raise InvalidArgument("format", f"{name!r} {reason}")
+            self._places, self._order = {}, None
+
     def _look(self) -> dict[str, Place]:
         """The places that installed packages name and that were not requested yet. They are looked up once."""
         if self._places is None:
@@ -129,6 +138,13 @@ def register(codec: Codec) -> None:
     format.
     """
     _FORMATS.add(codec)
+
+
+def load_only(names: Collection[str]) -> None:
+    """Load of the formats of other packages only these, for a process that must not run the code of any package that
+    happens to be installed. Raises InvalidArgument for a name that no installed package has.
+    """
+    _FORMATS.load_only(names)
 
 
 def unusable_formats() -> dict[str, str]:

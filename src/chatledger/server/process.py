@@ -16,6 +16,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.requests import Request
 
+from chatledger.formats.registry import load_only
 from chatledger.ledger import Ledger
 from chatledger.server.access import LOOPBACK, Authenticate, Caller
 from chatledger.server.app import create_app
@@ -41,6 +42,8 @@ class ServeOptions:
     page: bool
     uds: bool = False
     """Whether the server listens on a socket in the file system."""
+    formats: list[str] = field(default_factory=list)
+    """The formats of other packages that may be loaded."""
     ids: IdsBy = "client"
     limits: dict[str, Any] = field(default_factory=dict)
 
@@ -51,6 +54,7 @@ class ServeOptions:
 def app() -> FastAPI:
     """The application of a worker. It ends its event streams when the process is told to stop."""
     options = ServeOptions(**json.loads(os.environ[_OPTIONS]))
+    load_only(options.formats)
     keys = None if options.keys is None else read_keys(options.keys)
     authenticate: Authenticate = _administrator(options.tenant) if options.tokens is None else TokenFile(options.tokens)
     made = create_app(

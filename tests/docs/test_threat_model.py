@@ -1,0 +1,28 @@
+"""Each line of the threat model names a test, and the test exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.docs.pages import DOCS
+
+PAGE = DOCS / "explanation" / "threat-model.md"
+NAMED = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE.read_text(encoding="utf-8"))
+ROWS = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.match(r"\| (?!---)", line)]
+
+
+@pytest.mark.parametrize(("path", "name"), NAMED, ids="::".join)
+def test_a_named_test_exists(path: str, name: str) -> None:
+    tree = ast.parse((DOCS.parent / path).read_text(encoding="utf-8"))
+    found = {one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+    assert name in found if name else any(one.startswith("test_") for one in found)
+
+
+def test_a_line_that_promises_something_names_a_test() -> None:
+    assert len(ROWS) > 15
+    for row in ROWS:
+        _, _, _, cannot, test, _ = [cell.strip() for cell in row.split("|")]
+        assert bool(cannot) == bool(test), row
