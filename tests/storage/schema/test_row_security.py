@@ -414,3 +414,10 @@ async def test_a_window_does_not_count_the_draft_that_it_leaves_out(secured: str
     async with Ledger.open(secured, rls=True) as ledger:
         await store(ledger.tenant("a"))
         await compare(ledger.tenant("a"))
+
+
+async def test_only_a_role_that_sees_all_rows_records_that_the_database_is_encrypted(secured: str) -> None:
+    with pytest.raises(StorageError, match="connect as the owner"):
+        await asyncio.to_thread(migrate, secured, encrypted=True)
+    assert not (await asyncio.to_thread(schema_status, secured)).encrypted
+    assert (await asyncio.to_thread(migrate, as_owner(secured), encrypted=True)).encrypted

@@ -101,6 +101,12 @@ def agreed(connection: Connection, schema: str | None, rls: bool | None, command
     return True
 
 
+def require_all_rows(connection: Connection, schema: str) -> None:
+    """Raises StorageError if row-level security hides rows from a migration by the connected role."""
+    if any(table.active and not table.is_own for table in _tables(connection, schema)):
+        raise StorageError("row-level security hides rows from this role; connect as the owner of the tables")
+
+
 def enable(connection: Connection, schema: str) -> None:
     """Add the policies to all tables that lack them, in the open transaction. Locks these tables until it ends."""
     version = connection.exec_driver_sql("SELECT current_setting('server_version_num')::int").scalar() or 0

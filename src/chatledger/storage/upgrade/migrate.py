@@ -406,6 +406,7 @@ async def _record_once(engine: AsyncEngine, schema: str) -> None:
     async with engine.begin() as connection:
         await connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
         await connection.exec_driver_sql(f"SET LOCAL {row_security.MIGRATING} = 'on'")
+        await connection.run_sync(row_security.require_all_rows, schema)
         await connection.run_sync(record_encrypted, schema)
 
 
