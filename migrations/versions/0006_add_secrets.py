@@ -9,8 +9,6 @@ It does not know that a database is encrypted as a whole, so record that once ev
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -19,20 +17,23 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
-COLUMNS: dict[str, list[tuple[str, sa.types.TypeEngine[Any]]]] = {
-    "tenants": [("digest_secret", sa.Text()), ("tombstone_secret", sa.Text())],
-    "chatledger_version": [("encrypted_at", sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite"))],
-}
-
 
 def upgrade(schema: str | None) -> None:
-    for table, columns in COLUMNS.items():
-        for name, type_ in columns:
-            op.add_column(table, sa.Column(name, type_), schema=schema, if_not_exists=schema is not None)
+    for table, columns in _columns().items():
+        for column in columns:
+            op.add_column(table, column, schema=schema, if_not_exists=schema is not None)
 
 
 def downgrade(schema: str | None) -> None:
-    for table, columns in COLUMNS.items():
+    for table, columns in _columns().items():
         with op.batch_alter_table(table, schema=schema) as batch:
-            for name, _ in columns:
-                batch.drop_column(name)
+            for column in columns:
+                batch.drop_column(column.name)
+
+
+def _columns() -> dict[str, list[sa.Column[object]]]:
+    moment = sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite")
+    return {
+        "tenants": [sa.Column("digest_secret", sa.Text()), sa.Column("tombstone_secret", sa.Text())],
+        "chatledger_version": [sa.Column("encrypted_at", moment)],
+    }

@@ -12,7 +12,9 @@ from tests.cli.commands import start
 def at_terminal(*words: object, prompt: str, typed: str) -> tuple[int, str]:
     """The exit code and all that the terminal showed. Once `prompt` is shown, `typed` is typed; ^C is Ctrl-C."""
     ours, theirs = pty.openpty()
-    process = start(*words, stdin=theirs, stdout=theirs, stderr=theirs)
+    # A terminal's process hears Ctrl-C, even if the tests run in the background of a shell, where it is ignored.
+    hear = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    process = start(*words, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=hear)
     os.close(theirs)
     shown, waiting = "", True
     try:

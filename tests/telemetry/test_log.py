@@ -126,7 +126,7 @@ async def test_fast_calls_are_not_told(database: Database, records: list[logging
     for slow_call in (None, 3_600):
         async with database.open(slow_call=slow_call) as ledger:
             await ledger.messages.append("t", turn(), create=True)
-    assert records == []
+    assert [record for record in records if record.name != "chatledger.encryption"] == []  # which each opening says
 
 
 @pytest.mark.parametrize("slow_call", [-1, float("nan"), 10**9, "1", True])

@@ -17,7 +17,18 @@ from chatledger.server.access import Authenticate, Caller, TokenScope
 from chatledger.server.app import create_app
 from chatledger.server.chosen_ids import IdsBy
 from chatledger.server.limits import ServerLimits
+from chatledger.server.sessions import SessionFile
 from chatledger.server.token_entries import TokenEntry
 from chatledger.server.tokens import TokenFile
 
-__all__ = ["Authenticate", "Caller", "IdsBy", "ServerLimits", "TokenEntry", "TokenFile", "TokenScope", "create_app"]
+__all__ = [
+    "Authenticate",
+    "Caller",
+    "IdsBy",
+    "ServerLimits",
+    "SessionFile",
+    "TokenEntry",
+    "TokenFile",
+    "TokenScope",
+    "create_app",
+]

@@ -34,6 +34,9 @@ class TokenFile:
     Raises InvalidArgument if the file cannot be read, has another form, or can be read by others than its owner.
     """
 
+    sessions: SessionFile
+    """The logins of the page, in a file beside this one."""
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).resolve()
         self.sessions = SessionFile(self._path)

@@ -29,6 +29,7 @@ from chatledger.storage.append import attempt as attempt_module
 from chatledger.storage.append import preflight as preflight_module
 from chatledger.storage.append import write as write_module
 from chatledger.storage.append.request import OnOpenCalls
+from chatledger.storage.databases import postgresql_append as postgresql_append_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 
@@ -332,7 +333,8 @@ def between(monkeypatch: pytest.MonkeyPatch, happen: object) -> None:
             await_only(pending.pop()())  # type: ignore[operator]
         return seen
 
-    monkeypatch.setattr(attempt_module, "preflight", preflight_then)
+    for module in (attempt_module, postgresql_append_module):
+        monkeypatch.setattr(module, "preflight", preflight_then)
 
 
 # --- A run of another thread ------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def _make_replica(
     rls, timeout = primary.secured, primary.timeout
     if isinstance(replica, AsyncEngine):
         return Replica(PostgresqlDatabase(replica, schema, owned=False, secured=rls, timeout=timeout))
-    engine = create_postgresql_engine(read_url(replica), pooler=pooler, timeout=timeout, pool=pool)
+    engine = create_postgresql_engine(read_url(replica), pooler=pooler, timeout=timeout, pool=pool, bounds_locks=True)
     return Replica(PostgresqlDatabase(engine, schema, owned=True, secured=rls, timeout=timeout, pool=pool))
 
 
@@ -187,7 +187,7 @@ async def open_postgresql(
         )
 
     def make_engine(limits: PoolLimits) -> AsyncEngine:
-        return create_postgresql_engine(url, pooler=pooler, timeout=timeout, pool=limits)
+        return create_postgresql_engine(url, pooler=pooler, timeout=timeout, pool=limits, bounds_locks=True)
 
     engine = make_engine(pool)
     try:

@@ -124,7 +124,7 @@ def sqlite_path(url: URL) -> str:
 
 
 def create_postgresql_engine(
-    url: URL, *, pooler: str = "session", timeout: float = TIMEOUT, pool: PoolLimits = POOL
+    url: URL, *, pooler: str = "session", timeout: float = TIMEOUT, pool: PoolLimits = POOL, bounds_locks: bool = False
 ) -> AsyncEngine:
     """An engine whose pool does not reset connections: a reset costs a round trip, and each unit of work ends its own
     transaction.
@@ -135,7 +135,8 @@ def create_postgresql_engine(
     both on one server connection.
 
     `timeout` is the time limit of a call, and of the wait for a connection of the pool. A new connection may take half
-    of the limit, so that there is time for a second one.
+    of the limit, so that there is time for a second one. `bounds_locks` limits each wait for a lock to `lock_wait`: a
+    ledger's calls try again, and a migration waits.
     """
     url, given = connect_arguments(url)
     arguments: dict[str, Any] = {"timeout": timeout / 2, "async_creator_fn": connect_to_the_end, **given}
@@ -154,7 +155,11 @@ def create_postgresql_engine(
     except ArgumentError as error:
         raise StorageError(f"not a PostgreSQL URL that can be used: {error}") from None
     engine.sync_engine.dialect.do_terminate = _hang_up  # type: ignore[method-assign]
-    prepare = _meet_arrays if pooler == "transaction" else partial(_set_up, lock_wait=lock_wait(timeout))
+    prepare = (
+        _meet_arrays
+        if pooler == "transaction"
+        else partial(_set_up, lock_wait=lock_wait(timeout) if bounds_locks else None)
+    )
     # After SQLAlchemy's own listener, which sets the codecs of JSON: a new codec makes asyncpg forget the types it met.
     event.listen(engine.sync_engine, "connect", lambda connection, _record: connection.run_async(prepare))
     return engine
@@ -197,13 +202,17 @@ def lock_wait(timeout: float) -> float:
     return min(LOCK_WAIT, timeout / 4)
 
 
-async def _set_up(connection: Any, lock_wait: float) -> None:
-    """Bound each wait for a lock, unless a shorter time is set for the role or the database.
+async def _set_up(connection: Any, lock_wait: float | None) -> None:
+    """Bound each wait for a lock to `lock_wait` seconds if it is given, unless a shorter time is set for the role or
+    the database.
 
     And switch PostgreSQL's just-in-time compiler off for the session. It compiles what it expects to be expensive, and
     it expects that of a window of a very long thread: it would compile for fifty milliseconds what then runs for two.
     As startup parameters these would cost no round trip, but a pooler refuses startup parameters that it does not know.
     """
+    if lock_wait is None:
+        await connection.execute("SET jit = off", timeout=TIMEOUT)
+        return
     milliseconds = max(1, int(lock_wait * 1000))
     await connection.execute(
         f"SET jit = off; SELECT set_config('lock_timeout', '{milliseconds}', false)"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from unicodedata import category, combining, normalize
 
 MOST_MARKS = 30
@@ -78,7 +78,7 @@ def _begins(character: str) -> bool:
 # --- Runs of marks ----------------------------------------------------------------------------------------------------
 
 
-@cache
+@lru_cache(maxsize=1)
 def _marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """A mark, and a run of many. A mark is whatever decomposes into one at its beginning."""
     codes = [code for code in range(0x80, 0x10000) if combining(normalize("NFKD", chr(code))[0])]
@@ -101,7 +101,7 @@ def _broken(run: re.Match[str]) -> str:
     return "".join(kept)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _ends(character: str) -> tuple[int, int, bool]:
     """The marks at the beginning and at the end of a decomposed character, and whether it has nothing else."""
     is_mark = [combining(one) != 0 for one in normalize("NFKD", character)]
