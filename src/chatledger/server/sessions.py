@@ -82,6 +82,7 @@ class SessionFile:
         return secret
 
     async def end(self, secret: str | None) -> None:
+        """End the session with that secret; nothing happens if there is none."""
         if secret is not None:
             await self._change(lambda sessions: _without(sessions, hash_of(secret)))
 
