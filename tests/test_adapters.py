@@ -20,7 +20,9 @@ async def texts(ledger: Ledger) -> list[str]:
     return [message.text for message in await ledger.messages.history("t")]
 
 
-@pytest.mark.parametrize("failure", [VersionConflict("t", 0, 1, 2), StorageError("away", retryable=True)])
+@pytest.mark.parametrize(
+    "failure", [VersionConflict("branch", 1, 2, thread_id="t", branch=0), StorageError("away", retryable=True)]
+)
 async def test_a_retryable_failure_begins_the_transaction_again(ledger: Ledger, failure: ChatLedgerError) -> None:
     await ledger.threads.create("t")
     failures = 0

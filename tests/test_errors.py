@@ -44,11 +44,23 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.MessageNotFound("t", "m"), {"thread_id": "t", "message_id": "m", "seq": None}),
     (errors.RunNotFound("r"), {"run_id": "r"}),
     (errors.FeedbackNotFound("f"), {"feedback_id": "f"}),
-    (errors.TenantEncrypted("a"), {"tenant": "a", "place": None}),
-    (errors.VersionConflict("t", 0, 3, 4), {"thread_id": "t", "branch": 0, "expected": 3, "actual": 4}),
-    (errors.IdConflict("m", 3, "is stored"), {"id": "m", "seq": 3}),
+    (
+        errors.EncryptionError("tenant-encrypted", "no keys"),
+        {"reason": "tenant-encrypted", "place": None, "key_id": None},
+    ),
+    (
+        errors.VersionConflict("branch", 3, 4, thread_id="t", branch=0),
+        {"what": "branch", "thread_id": "t", "branch": 0, "key": None, "expected": 3, "actual": 4},
+    ),
+    (
+        errors.IdConflict("message", "m", "is stored", seq=3),
+        {"what": "message", "id": "m", "seq": 3, "idempotency_key": None},
+    ),
     (errors.RunConflict("r", "of another thread"), {"run_id": "r"}),
-    (errors.AlreadyExists("t", "there is one"), {"id": "t"}),
+    (
+        errors.IdConflict("idempotency_key", "m", "its message", idempotency_key="k"),
+        {"what": "idempotency_key", "id": "m", "seq": None, "idempotency_key": "k"},
+    ),
     (errors.Erased("t"), {"thread_id": "t"}),
     (
         errors.DraftLive("t", 0, 3, "m", MOMENT),
@@ -61,9 +73,15 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
         },
     ),
     (errors.DraftLost("t", 0, 3), {"thread_id": "t", "branch": 0, "seq": 3}),
-    (errors.RevisionConflict("t", 1, 2), {"thread_id": "t", "expected": 1, "actual": 2}),
-    (errors.KvConflict("k", 0, 2), {"key": "k", "expected": 0, "found": 2}),
-    (errors.RuleViolation("R6", 2, "no call"), {"rule": "R6", "index": 2, "message": "no call"}),
+    (
+        errors.VersionConflict("thread", 1, 2, thread_id="t"),
+        {"what": "thread", "thread_id": "t", "branch": None, "key": None, "expected": 1, "actual": 2},
+    ),
+    (
+        errors.VersionConflict("value", 0, 2, key="k"),
+        {"what": "value", "thread_id": None, "branch": None, "key": "k", "expected": 0, "actual": 2},
+    ),
+    (errors.RuleViolation("R6", 2, "no call"), {"rule": "R6", "index": 2, "detail": "no call"}),
     (errors.UnknownFormat("x", "not known"), {"format": "x"}),
     (
         errors.DecodeError("$.a", "no", record=3, byte=70),
@@ -71,22 +89,30 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     ),
     (errors.EncodeError("$.a", "no"), {"path": "$.a"}),
     (errors.NothingToSend("anthropic", [(1, "left out")]), {"format": "anthropic", "reasons": ((1, "left out"),)}),
-    (errors.LimitExceeded("messages", 1_001, 1_000), {"limit": "messages", "given": 1_001, "maximum": 1_000}),
+    (
+        errors.LimitExceeded("messages", 1_001, 1_000),
+        {"argument": "messages", "limit": "messages", "given": 1_001, "maximum": 1_000},
+    ),
     (errors.InvalidArgument("limit", "must be an int"), {"argument": "limit"}),
-    (errors.InvalidCursor("x"), {"cursor": "x"}),
-    (errors.TenantOnly("reencrypt"), {"call": "reencrypt"}),
-    (errors.OutcomeUnknown(["m", "n"]), {"message_ids": ("m", "n")}),
+    (errors.InvalidCursor("x"), {"argument": "cursor", "cursor": "x"}),
+    (errors.TenantOnly("reencrypt"), {"argument": "reencrypt", "call": "reencrypt"}),
+    (errors.OutcomeUnknown(["m", "n"]), {"retryable": False, "message_ids": ("m", "n")}),
     (errors.StorageError("locked", retryable=True), {"retryable": True}),
     (
         errors.DamagedCell("tool_calls", "extras", {"thread_id": "t", "seq": 2}, "JSON"),
         {"table": "tool_calls", "column": "extras", "key": {"thread_id": "t", "seq": 2}, "retryable": False},
     ),
-    (errors.KeyUnavailable("k1", "no keys"), {"key_id": "k1", "place": None}),
-    (errors.NotAuthentic("k1", "messages.text of 't'"), {"key_id": "k1", "place": "messages.text of 't'"}),
-    (errors.NotEncrypted("messages.text of 't'"), {"place": "messages.text of 't'"}),
+    (
+        errors.EncryptionError("no-key", "no keys", key_id="k1"),
+        {"reason": "no-key", "key_id": "k1", "place": None},
+    ),
+    (
+        errors.EncryptionError("not-authentic", "moved", "messages.text of 't'", key_id="k1"),
+        {"reason": "not-authentic", "key_id": "k1", "place": "messages.text of 't'"},
+    ),
     (
         errors.SchemaMismatch("0001", "0002", "chatledger migrate"),
-        {"found": "0001", "expected": "0002", "command": "chatledger migrate"},
+        {"retryable": False, "found": "0001", "expected": "0002", "command": "chatledger migrate"},
     ),
     (errors.MissingExtra("cli", "the command line"), {"extra": "cli"}),
 ]
@@ -129,7 +155,7 @@ def test_an_error_can_be_sent_to_another_process(error: ChatLedgerError) -> None
             errors.SchemaMismatch(None, "0001", "run"),
             "the database is at schema none, this release needs 0001; run: run",
         ),
-        (errors.KeyUnavailable("k1", "no keys", "threads.title of 't'"), "threads.title of 't': no keys"),
+        (errors.EncryptionError("no-key", "no keys", "threads.title of 't'"), "threads.title of 't': no keys"),
         (
             errors.DamagedCell("tool_calls", "extras", {"thread_id": "t", "seq": 2}, "a JSON object"),
             (

@@ -11,11 +11,9 @@ its user in the header `X-User`; replace `ledger_of` with your own authenticatio
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Header, Request
@@ -30,17 +28,6 @@ STEPS = 8
 """Maximum number of model responses to one question."""
 ATTEMPTS = 3
 """Maximum number of times that the model is asked for one response, if its answers are interrupted."""
-STATUS = {
-    chatledger.NotFound: 404,
-    chatledger.Erased: 410,
-    chatledger.Conflict: 409,  # DraftLive too: another request still streams an answer
-    chatledger.RuleViolation: 422,
-    chatledger.LimitExceeded: 413,
-    chatledger.InvalidCursor: 400,
-    chatledger.InvalidArgument: 400,
-    chatledger.StorageError: 503,
-    chatledger.OutcomeUnknown: 503,  # the client sends the same request again
-}
 
 
 @asynccontextmanager
@@ -56,11 +43,8 @@ app = FastAPI(lifespan=lifespan)
 
 @app.exception_handler(chatledger.ChatLedgerError)
 async def to_status(request: Request, error: chatledger.ChatLedgerError) -> JSONResponse:
-    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-    headers = {}
-    if isinstance(error, chatledger.DraftLive | tools.ToolsRunning):
-        headers["Retry-After"] = str(max(1, math.ceil((error.until - datetime.now(UTC)).total_seconds())))
-    return JSONResponse({"error": type(error).__name__, "detail": str(error)}, status_code=status, headers=headers)
+    headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    return JSONResponse({"error": type(error).__name__, "detail": str(error)}, error.http_status, headers)
 
 
 async def ledger_of(request: Request, x_user: Annotated[str, Header()]) -> Ledger:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,10 @@ class ToolsRunning(chatledger.Conflict):
     def __init__(self, until: datetime) -> None:
         super().__init__("another request runs the tools of this answer; send the request again later")
         self.until = until
+
+    @property
+    def retry_after(self) -> int:
+        return max(1, math.ceil((self.until - datetime.now(UTC)).total_seconds()))
 
 
 async def answer_calls(ledger: Ledger, thread_id: str, message: ChatMessage, key: str) -> list[ChatMessage]:
@@ -54,7 +59,7 @@ async def claim_of(ledger: Ledger, thread_id: str, message: ChatMessage) -> KvVa
 
 @asynccontextmanager
 async def claimed(ledger: Ledger, thread_id: str, message: ChatMessage, claim: KvValue | None) -> AsyncIterator[None]:
-    """Only one request at a time answers the calls of a message. `claim` is the stored claim. Raises KvConflict if
+    """Only one request at a time answers the calls of a message. `claim` is the stored claim. Raises VersionConflict if
     another request was faster. A claim is never deleted, so that an outdated version stays a conflict.
     """
     scope, key, now = ("thread", thread_id, "tools"), message.message_id or "", datetime.now(UTC)

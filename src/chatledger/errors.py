@@ -1,6 +1,6 @@
 """The errors that chatledger raises.
 
-    ChatLedgerError
+    ChatLedgerError             .http_status .retry_after
       NotFound
         ThreadNotFound          .thread_id
         BranchNotFound          .thread_id .branch
@@ -8,34 +8,27 @@
         RunNotFound             .run_id
         FeedbackNotFound        .feedback_id
       Conflict
-        VersionConflict         .thread_id .branch .expected .actual
-        IdConflict              .id .seq
+        VersionConflict         .what .thread_id .branch .key .expected .actual
+        IdConflict              .what .id .seq .idempotency_key
         RunConflict             .run_id
-        AlreadyExists           .id
         Erased                  .thread_id
         DraftLive               .thread_id .branch .seq .message_id .until
         DraftLost               .thread_id .branch .seq
-        RevisionConflict        .thread_id .expected .actual
-        KvConflict              .key .expected .found
-      RuleViolation             .rule .index .message
+      RuleViolation             .rule .index .detail
       FormatError
         UnknownFormat           .format
-        DecodeError             .path (and .record, .byte for a file)
+        DecodeError             .path .detail (and .record, .byte for a file)
         EncodeError             .path
         NothingToSend           .format .reasons
-      LimitExceeded             .limit .given .maximum
       InvalidArgument           .argument
-      InvalidCursor             .cursor
-      TenantOnly                .call
-      OutcomeUnknown            .message_ids
+        InvalidCursor           .cursor
+        LimitExceeded           .limit .given .maximum
+        TenantOnly              .call
       StorageError              .retryable
+        OutcomeUnknown          .message_ids
         DamagedCell             .table .column .key
-      EncryptionError           .place
-        KeyUnavailable          .key_id
-        NotAuthentic            .key_id
-        NotEncrypted
-        TenantEncrypted         .tenant
-      SchemaMismatch            .found .expected .command
+        SchemaMismatch          .found .expected .command
+      EncryptionError           .reason .place .key_id
       MissingExtra              .extra
 
 Building a model raises Pydantic's ValidationError for errors that the model itself can see: an unknown role, a date
@@ -46,12 +39,25 @@ types. To a tenant, the ids of another tenant do not exist, and to a user's ledg
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any, ClassVar, Literal
 
 
 class ChatLedgerError(Exception):
     """The base of all errors of this library."""
+
+    _status: ClassVar[int] = 500
+
+    @property
+    def http_status(self) -> int:
+        """The status with which a service answers: 404, 409, 400, 413, 503 and so on. Our own server uses it."""
+        return self._status
+
+    @property
+    def retry_after(self) -> int | None:
+        """The seconds after which the same call may succeed; None if waiting does not help."""
+        return 1 if self.http_status == 503 else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default a copy calls the class with `args`, which is the text; our constructors take facts instead.
@@ -72,6 +78,8 @@ def _text(given: object, form: str = "") -> str:
 
 class NotFound(ChatLedgerError):
     """The requested object does not exist for this tenant or, on a user's ledger, for this user."""
+
+    _status = 404
 
 
 class ThreadNotFound(NotFound):
@@ -144,53 +152,90 @@ class FeedbackNotFound(NotFound):
 class Conflict(ChatLedgerError):
     """The stored data contradicts the request."""
 
+    _status = 409
+
 
 class VersionConflict(Conflict):
-    """The branch is not in the state that the caller expected. Read it again and decide.
+    """What the caller read has changed since: a branch, a thread or a value. The call wrote nothing: read it again and
+    decide.
 
-    The versions may be equal if something else about the branch changed: a draft, an output, a fork, or the active
+    The versions of a branch may be equal if something else about it changed: a draft, an output, a fork, or the active
     branch.
     """
 
-    thread_id: str
-    """The thread."""
-    branch: int
-    """The branch."""
+    _status = 412
+    what: Literal["branch", "thread", "value"]
+    """What has changed."""
+    thread_id: str | None
+    """The thread; None for a value."""
+    branch: int | None
+    """The branch, if it has changed."""
+    key: str | None
+    """The key of the value, if it has changed."""
     expected: int
-    """The version that the caller expected."""
+    """The version that the caller expected; 0 for nothing."""
     actual: int
-    """The version that the branch has."""
+    """The version that it has; 0 if there is nothing."""
 
-    def __init__(self, thread_id: str, branch: int, expected: int, actual: int, detail: str = "") -> None:
-        if actual == expected:
-            moved = detail or "a draft, an output, a fork or the active branch changed"
-            state = f"still at version {actual}, but {moved}"
-        else:
-            state = f"at version {actual}, not {_text(expected)}" + (detail and f": {detail}")
-        super().__init__(f"branch {_text(branch)} of thread {thread_id!r} is {state}")
+    def __init__(
+        self,
+        what: Literal["branch", "thread", "value"],
+        expected: int,
+        actual: int,
+        detail: str = "",
+        *,
+        thread_id: str | None = None,
+        branch: int | None = None,
+        key: str | None = None,
+    ) -> None:
+        name = {"branch": f"branch {_text(branch)} of thread {thread_id!r}", "thread": f"thread {thread_id!r}"}
+        super().__init__(f"{name.get(what, f'key {key!r}')} {_stands(what, expected, actual, detail)}")
+        self.what = what
         self.thread_id = thread_id
         self.branch = branch
+        self.key = key
         self.expected = expected
         self.actual = actual
 
 
-class IdConflict(Conflict):
-    """The id already belongs to something else."""
+def _stands(what: str, expected: int, actual: int, detail: str) -> str:
+    if what == "value":
+        wanted = f"version {_text(expected)}" if expected else "no value"
+        return f"{f'is at version {actual}' if actual else 'has no value'}, and {wanted} was expected; read it again"
+    if actual == expected:
+        return (
+            f"is still at version {actual}, but {detail or 'a draft, an output, a fork or the active branch changed'}"
+        )
+    why = detail and f": {detail}"
+    return f"is at version {actual}, not {_text(expected)}" + (why if what == "branch" else "; read it again")
 
+
+class IdConflict(Conflict):
+    """The id or the key already belongs to something else. The call changed nothing."""
+
+    what: Literal["message", "thread", "run", "feedback", "idempotency_key", "format", "agent", "item", "value"]
+    """What has the id: a thing that is stored, a format that is registered, or an agent or item of a message file."""
     id: str
     """The id."""
     seq: int | None
     """The position of the message that has the id; None if no message has it, as for an id twice in the batch."""
+    idempotency_key: str | None
+    """The key that the caller chose, if it was the cause; `id` is then the id that the ledger made of it."""
 
-    def __init__(self, id: str, seq: int | None, detail: str) -> None:  # noqa: A002 - the attribute is `.id`
-        super().__init__(f"id {id!r}: {detail}")
+    def __init__(
+        self,
+        what: Literal["message", "thread", "run", "feedback", "idempotency_key", "format", "agent", "item", "value"],
+        id: str,  # noqa: A002 - the attribute is `.id`
+        detail: str,
+        *,
+        seq: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.what = what
         self.id = id
         self.seq = seq
-
-    @property
-    def message_id(self) -> str:
-        """The same as `id`."""
-        return self.id
+        self.idempotency_key = idempotency_key
 
 
 class RunConflict(Conflict):
@@ -204,19 +249,10 @@ class RunConflict(Conflict):
         self.run_id = run_id
 
 
-class AlreadyExists(Conflict):
-    """An object with this id exists already. The call did not change it."""
-
-    id: str
-    """The id."""
-
-    def __init__(self, id: str, detail: str) -> None:  # noqa: A002 - the attribute is `.id`
-        super().__init__(detail)
-        self.id = id
-
-
 class Erased(Conflict):
     """The thread was erased, and its id cannot be used again."""
+
+    _status = 410
 
     thread_id: str
     """The id of the erased thread."""
@@ -253,6 +289,11 @@ class DraftLive(Conflict):
         self.message_id = message_id
         self.until = until
 
+    @property
+    def retry_after(self) -> int:
+        """The seconds until the lease ends, at least 1."""
+        return max(1, ceil((self.until - datetime.now(UTC)).total_seconds()))
+
 
 class DraftLost(Conflict):
     """Another writer completed, interrupted or took over the streamed message, or deleted its thread."""
@@ -274,68 +315,34 @@ class DraftLost(Conflict):
         self.seq = seq
 
 
-class RevisionConflict(Conflict):
-    """Another writer updated the thread since the caller read it. Read it again and decide."""
-
-    thread_id: str
-    """The thread."""
-    expected: int
-    """The revision that the caller expected."""
-    actual: int
-    """The revision that the thread has."""
-
-    def __init__(self, thread_id: str, expected: int, actual: int) -> None:
-        super().__init__(f"thread {thread_id!r} is at revision {actual}, not {_text(expected)}; read it again")
-        self.thread_id = thread_id
-        self.expected = expected
-        self.actual = actual
-
-
-class KvConflict(Conflict):
-    """The value under a key does not have the version that the caller expected. The call wrote nothing: read the value
-    again and decide.
-    """
-
-    key: str
-    """The key."""
-    expected: int
-    """The version that the caller expected; 0 for no value."""
-    found: int
-    """The version that the value has; 0 if there is no value."""
-
-    def __init__(self, key: str, expected: int, found: int) -> None:
-        wanted = f"version {_text(expected)}" if expected else "no value"
-        state = f"is at version {found}" if found else "has no value"
-        super().__init__(f"key {key!r} {state}, and {wanted} was expected; read it again")
-        self.key = key
-        self.expected = expected
-        self.found = found
-
-
 class RuleViolation(ChatLedgerError):
     """A message breaks a rule, and the call refuses it."""
 
+    _status = 422
     rule: str
     """The name of the rule, R1 to R13."""
     index: int
     """The index of the message in the batch, from 0; its seq if stored messages are judged."""
-    message: str
+    detail: str
     """A sentence that says how the message breaks the rule."""
 
-    def __init__(self, rule: str, index: int, message: str, *, where: str | None = None) -> None:
-        super().__init__(f"{where or f'message {index} of the batch'} breaks {rule}: {message}")
+    def __init__(self, rule: str, index: int, detail: str, *, where: str | None = None) -> None:
+        super().__init__(f"{where or f'message {index} of the batch'} breaks {rule}: {detail}")
         self.rule = rule
         self.index = index
-        self.message = message
+        self.detail = detail
 
 
 class FormatError(ChatLedgerError):
     """A payload does not match a format."""
 
+    _status = 422
+
 
 class UnknownFormat(FormatError):
     """No format has this name, or no format recognises the payload."""
 
+    _status = 400
     format: str | None
     """The unknown name; None if the format was to be recognised."""
 
@@ -401,9 +408,34 @@ def _first_seqs(seqs: Sequence[int | None]) -> str:
     return ("message " if len(seqs) == 1 else "messages ") + ", ".join(map(str, seqs[:3])) + more
 
 
-class LimitExceeded(ChatLedgerError):
+class InvalidArgument(ChatLedgerError, ValueError):
+    """An argument has the wrong type, is an unknown word, or does not go with another. The call did nothing."""
+
+    _status = 400
+    argument: str
+    """The name of the argument."""
+
+    def __init__(self, argument: str, detail: str, *, text: str | None = None) -> None:
+        """`text`: the whole sentence, if it does not begin with the argument."""
+        super().__init__(text or f"{argument} {detail}")
+        self.argument = argument
+
+
+class InvalidCursor(InvalidArgument):
+    """The cursor did not come from this list, or the branch has no such position."""
+
+    cursor: object
+    """The cursor."""
+
+    def __init__(self, cursor: object, detail: str = "not a cursor that this list gave") -> None:
+        super().__init__("cursor", detail, text=detail if cursor is None else f"cursor {_text(cursor)}: {detail}")
+        self.cursor = cursor
+
+
+class LimitExceeded(InvalidArgument):
     """A batch, an id, a page or a value is larger or smaller than allowed."""
 
+    _status = 413
     limit: str
     """What is limited, such as `messages of an append`."""
     given: int
@@ -413,62 +445,27 @@ class LimitExceeded(ChatLedgerError):
 
     def __init__(self, limit: str, given: int, maximum: int, *, minimum: int = 0, detail: str = "") -> None:
         bound = f"at least {minimum:,}" if given < minimum else f"at most {maximum:,}"
-        super().__init__(detail or f"{limit}: {_text(given, ',')} given, {bound} allowed")
+        super().__init__(limit, detail, text=detail or f"{limit}: {_text(given, ',')} given, {bound} allowed")
         self.limit = limit
         self.given = given
         self.maximum = maximum
 
-
-class InvalidArgument(ChatLedgerError, ValueError):
-    """An argument has the wrong type, is an unknown word, or does not go with another. The call did nothing."""
-
-    argument: str
-    """The name of the argument."""
-
-    def __init__(self, argument: str, detail: str) -> None:
-        super().__init__(f"{argument} {detail}")
-        self.argument = argument
+    @property
+    def http_status(self) -> int:
+        """413, or 400 for too little."""
+        return self._status if self.given > self.maximum else 400
 
 
-class InvalidCursor(ChatLedgerError):
-    """The cursor did not come from this list, or the branch has no such position."""
-
-    cursor: object
-    """The cursor."""
-
-    def __init__(self, cursor: object, detail: str = "not a cursor that this list gave") -> None:
-        super().__init__(detail if cursor is None else f"cursor {_text(cursor)}: {detail}")
-        self.cursor = cursor
-
-
-class TenantOnly(ChatLedgerError):
+class TenantOnly(InvalidArgument):
     """The call concerns all users of a tenant, and this ledger is the view of one user. The call did nothing."""
 
+    _status = 403
     call: str
     """The name of the call."""
 
     def __init__(self, call: str) -> None:
-        super().__init__(f"{call} concerns the whole tenant, and this ledger is a user's view; use the tenant's ledger")
+        super().__init__(call, "concerns the whole tenant, and this ledger is a user's view; use the tenant's ledger")
         self.call = call
-
-
-class OutcomeUnknown(ChatLedgerError):
-    """An append was sent, and no answer came within the time limit; or a later attempt would refuse it, while what was
-    sent may still be stored. The batch is stored completely, or not at all.
-
-    Append again with these message ids: messages that were stored are found, and are not stored twice.
-    """
-
-    message_ids: tuple[str, ...]
-    """The ids of the batch, including those that the ledger made."""
-
-    def __init__(self, message_ids: Sequence[str], detail: str = "no answer came within the time limit") -> None:
-        """`detail`: what is known of the append."""
-        super().__init__(
-            f"an append of {len(message_ids)} messages was sent: {detail}; "
-            "appending again with the same message ids is safe"
-        )
-        self.message_ids = tuple(message_ids)
 
 
 class StorageError(ChatLedgerError):
@@ -480,6 +477,32 @@ class StorageError(ChatLedgerError):
     def __init__(self, detail: str, *, retryable: bool = False) -> None:
         super().__init__(detail)
         self.retryable = retryable
+
+    @property
+    def http_status(self) -> int:
+        """503 if the same call may succeed later, else 500."""
+        return 503 if self.retryable else self._status
+
+
+class OutcomeUnknown(StorageError):
+    """An append was sent, and no answer came within the time limit; or a later attempt would refuse it, while what was
+    sent may still be stored. The batch is stored completely, or not at all.
+
+    Append again with these message ids: messages that were stored are found, and are not stored twice. `retryable` is
+    False, since without the ids they may be.
+    """
+
+    _status = 503
+    message_ids: tuple[str, ...]
+    """The ids of the batch, including those that the ledger made."""
+
+    def __init__(self, message_ids: Sequence[str], detail: str = "no answer came within the time limit") -> None:
+        """`detail`: what is known of the append."""
+        super().__init__(
+            f"an append of {len(message_ids)} messages was sent: {detail}; "
+            "appending again with the same message ids is safe"
+        )
+        self.message_ids = tuple(message_ids)
 
 
 class DamagedCell(StorageError):
@@ -504,68 +527,10 @@ class DamagedCell(StorageError):
         self.key = dict(key)
 
 
-class EncryptionError(ChatLedgerError):
-    """A stored value cannot be decrypted, or a new value cannot be encrypted."""
-
-    place: str | None
-    """The table, the column and the key of the row without the tenant, if they are known."""
-
-    def __init__(self, detail: str, place: str | None = None) -> None:
-        super().__init__(f"{place}: {detail}" if place else detail)
-        self.place = place
-
-
-class KeyUnavailable(EncryptionError):
-    """The key is missing: no keys were given, this one is not among them, or it was removed to erase its data."""
-
-    key_id: str | None
-    """The id of the key; None if the tenant has no keys at all and a value was to be written."""
-
-    def __init__(self, key_id: str | None, detail: str, place: str | None = None) -> None:
-        super().__init__(detail, place)
-        self.key_id = key_id
-
-
-class NotAuthentic(EncryptionError):
-    """The value was not encrypted with this key for this place: it was altered or moved, or the key is another one."""
-
-    key_id: str
-    """The id of the key."""
-
-    def __init__(self, key_id: str, place: str) -> None:
-        super().__init__(
-            f"not encrypted with the key {key_id!r} for this place: altered, moved, or another key of that name", place
-        )
-        self.key_id = key_id
-
-
-class NotEncrypted(EncryptionError):
-    """A value is plain text, although all values should be encrypted."""
-
-    def __init__(self, place: str) -> None:
-        super().__init__(
-            "stored as plain text: planted, written without keys, or older than the keys; plaintext=True reads it, "
-            "and `chatledger reencrypt --plaintext` encrypts it",
-            place,
-        )
-
-
-class TenantEncrypted(EncryptionError):
-    """A ledger without keys tried to write for a tenant that is encrypted. Nothing was written."""
-
-    tenant: str
-    """The tenant."""
-
-    def __init__(self, tenant: str) -> None:
-        super().__init__(
-            f"tenant {tenant!r} is encrypted; open the ledger with keys=…, or give `chatledger --keys FILE …`"
-        )
-        self.tenant = tenant
-
-
-class SchemaMismatch(ChatLedgerError):
+class SchemaMismatch(StorageError):
     """The schema of the database is not at the revision that this release needs."""
 
+    _status = 503
     found: str | None
     """The revision of the database; None if it has no tables of chatledger."""
     expected: str
@@ -582,9 +547,43 @@ class SchemaMismatch(ChatLedgerError):
         self.command = command
 
 
+class EncryptionError(ChatLedgerError):
+    """A stored value cannot be decrypted, or a new value cannot be encrypted or stored as plain text."""
+
+    reason: Literal["no-key", "not-authentic", "not-encrypted", "tenant-encrypted", "unknown-version"]
+    """no-key: no keys were given, or this one is not among them, or it was removed to erase its data. not-authentic:
+    the value was not encrypted with this key for this place, so it was altered or moved, or the key is another one.
+    not-encrypted: the value is plain text, although all values should be encrypted. tenant-encrypted: a ledger without
+    keys tried to write for a tenant that is encrypted. unknown-version: a newer release encrypted the value.
+    """
+    place: str | None
+    """The table, the column and the key of the row without the tenant, if they are known."""
+    key_id: str | None
+    """The id of the key, if it is about one."""
+
+    def __init__(
+        self,
+        reason: Literal["no-key", "not-authentic", "not-encrypted", "tenant-encrypted", "unknown-version"],
+        detail: str,
+        place: str | None = None,
+        *,
+        key_id: str | None = None,
+    ) -> None:
+        super().__init__(f"{place}: {detail}" if place else detail)
+        self.reason = reason
+        self.place = place
+        self.key_id = key_id
+
+    @property
+    def http_status(self) -> int:
+        """503 for a missing key, which somebody can add, else 500."""
+        return 503 if self.reason == "no-key" else 500
+
+
 class MissingExtra(ChatLedgerError):
     """A call needs a package that is not installed."""
 
+    _status = 501
     extra: str
     """The name of the extra to install, as in `pip install "chatledger[otel]"`."""
 

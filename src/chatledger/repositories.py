@@ -201,7 +201,7 @@ class Repositories:
         statements grows with the number of batches. A damaged cell does not stop the check. `progress` receives the
         number of threads done and the number of all threads.
 
-        Raises ThreadNotFound for the given thread, KeyUnavailable, and TenantOnly for all threads on a user's ledger.
+        Raises ThreadNotFound for the given thread, EncryptionError, and TenantOnly for all threads on a user's ledger.
         """
         require(STR_OR_NONE, thread_id=thread_id)
         require(FUNCTION_OR_NONE, progress=progress)

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from chatledger import Ledger
 from chatledger.server import Caller, create_app
 from chatledger.server.openapi import TAGS
-from chatledger.server.problems import MEANINGS, TITLES
+from chatledger.server.problems import TITLES, TITLES_OF_ERRORS
 from tests.docs.pages import DOCS, write_into_page
 
 PAGE = DOCS / "reference" / "http.md"
@@ -135,7 +135,7 @@ def bodies() -> str:
 
 
 def problems() -> str:
-    of_library = [(kind.__name__, meaning.status, meaning.title) for kind, meaning in MEANINGS.items()]
+    of_library = [(kind.__name__, getattr(kind, "_status", 500), title) for kind, title in TITLES_OF_ERRORS.items()]
     of_server = [(name, status, TITLES[name]) for name, status in _STATUS.items()]
     rows = [f"| {status} | `{name}` | {title} |" for name, status, title in sorted(of_library, key=lambda row: row[1])]
     own = [f"| {status} | `{name}` | {title} |" for name, status, title in sorted(of_server, key=lambda row: row[1])]

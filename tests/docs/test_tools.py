@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, ChatMessage, KvConflict, Ledger, ToolCall, ToolCallDelta
+from chatledger import Appended, ChatMessage, Ledger, ToolCall, ToolCallDelta, VersionConflict
 from tests.docs.pages import DOCS, code
 
 STUBS, LOOP, _, CLAIM = code(DOCS / "guides" / "tools.md")[:4]
@@ -133,7 +133,7 @@ async def test_a_request_that_another_one_overtakes_runs_no_tool_again(
     claiming["SLOWEST"] = slowest
     ledger: Ledger = claiming["ledger"]
     message = await calling(ledger)
-    refused = claiming["ToolsRunning"], KvConflict
+    refused = claiming["ToolsRunning"], VersionConflict
 
     async def run(through: Any) -> Any:
         with suppress(*refused):

@@ -14,9 +14,10 @@ from examples.service import model, tools
 from examples.service.app import app
 
 import chatledger
-from chatledger import ChatMessage, KvConflict, Ledger, ToolCallDelta
+from chatledger import ChatMessage, Ledger, ToolCallDelta, VersionConflict
 from tests.conftest import Database
 from tests.leases import pass_time
+from tests.reasons import about
 
 
 class Client:
@@ -114,7 +115,7 @@ async def test_only_one_of_two_requests_claims_the_tools(client: Client, tool: T
     await client.ledger.user("ada").messages.append("t", [ChatMessage(role="user", content="?")], create=True)
     ada, message = client.ledger.user("ada"), ChatMessage(role="assistant", message_id="m")
     async with tools.claimed(ada, "t", message, None):
-        with pytest.raises(KvConflict):
+        with pytest.raises(VersionConflict, check=about("value")):
             async with tools.claimed(ada, "t", message, None):
                 raise AssertionError
 

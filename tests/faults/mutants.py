@@ -1589,7 +1589,7 @@ MUTANTS = (
         "row-security",
         "../storage/schema/test_row_security.py -k 'still_no_foreign_row and in_ledger'",
         "the tenant in the policies",
-        "AlreadyExists|assert",
+        "IdConflict|assert",
         let_every_tenant_in,
     ),
     Mutant(

@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import AlreadyExists, Feedback, IdConflict, Ledger, NotFound, ThreadNotFound, migrate
+from chatledger import Feedback, IdConflict, Ledger, NotFound, ThreadNotFound, migrate
 from tests.conftest import Database
 from tests.faults.awaits import Interrupted
 from tests.faults.batches import batch
@@ -46,7 +46,7 @@ class Expected:
         if name in self.path:
             return True
         if any(name in path for path in self.paths):
-            raise AlreadyExists(name, "on another branch")
+            raise IdConflict("message", name, "on another branch")
         self.path.append(name)
         return False
 
@@ -59,7 +59,7 @@ async def append(ledger: Ledger, thread: str, expected: Expected, name: str) -> 
         return
     try:
         replayed = expected.append(name)
-    except AlreadyExists:
+    except IdConflict:
         with pytest.raises(IdConflict):
             await ledger.messages.append(thread, batch(name))
         return
@@ -113,7 +113,7 @@ async def delete(ledger: Ledger, thread: str, expected: Expected, _: str) -> Non
 
 async def create(ledger: Ledger, thread: str, expected: Expected, _: str) -> None:
     if expected.exists:
-        with pytest.raises(AlreadyExists):
+        with pytest.raises(IdConflict):
             await ledger.threads.create(thread)
         return
     await ledger.threads.create(thread)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import AlreadyExists, ChatMessage, InvalidArgument, UnknownFormat
+from chatledger import ChatMessage, IdConflict, InvalidArgument, UnknownFormat
 from chatledger.formats import (
     Codec,
     Decoded,
@@ -102,7 +102,7 @@ def test_the_same_codec_again_changes_nothing() -> None:
 def test_a_name_has_one_codec(name: str) -> None:
     register(Shouts())
     known = get_codec(name)
-    with pytest.raises(AlreadyExists, match=f"the format '{name}' is registered already, as .*; choose") as caught:
+    with pytest.raises(IdConflict, match=f"the format '{name}' is registered already, as .*; choose") as caught:
         register(Shouts(name))
     assert caught.value.id == name
     assert get_codec(name) is known
@@ -228,7 +228,7 @@ def test_a_name_of_two_packages_is_neither(package: Package) -> None:
 
 def test_a_program_cannot_take_the_name_of_a_package(package: Package) -> None:
     package("acme", "loud = acme_loud:CODEC", acme_loud=SOURCE.format(name="loud"))
-    with pytest.raises(AlreadyExists, match="the format 'loud' is registered already, as tests"):
+    with pytest.raises(IdConflict, match="the format 'loud' is registered already, as tests"):
         register(Shouts("loud"))
 
 

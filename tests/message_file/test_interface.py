@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from chatledger import AlreadyExists, Ledger, NotFound, ThreadNotFound
+from chatledger import IdConflict, Ledger, NotFound, ThreadNotFound
 from chatledger.formats.message_file import Agent, AgentFactory, FunctionCall, Message, NoDefaultAgent, UnknownAgent
 from chatledger.message_file import MessageFile
 from tests.message_file.conftest import WEATHER, Reopen
@@ -113,7 +113,7 @@ async def test_a_call_belongs_to_a_message_of_the_file(file: MessageFile, messag
 async def test_a_name_is_unique(file: MessageFile) -> None:
     file.add_message("x", name="a")
     for add in (lambda: file.add_message("y", name="a"), lambda: file.add_function_call("a", "f", name="a")):
-        with pytest.raises(AlreadyExists):
+        with pytest.raises(IdConflict):
             add()
     assert names(file) == ["a"]
 
@@ -142,7 +142,7 @@ async def test_settings_can_be_overridden_and_what_the_agent_is_cannot(ledger: L
 async def test_a_definition_holds_no_key_of_a_provider(file: MessageFile) -> None:
     with pytest.raises(ValidationError):
         file.add_agent_with_definition("sky", {**WEATHER, "api_key": "secret"})
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(IdConflict):
         file.add_agent_with_definition("weather", {"models": ["other"]})
     assert [agent.name for agent in file.get_agents()] == ["weather"]
 

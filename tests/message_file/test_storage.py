@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import AlreadyExists, ChatMessage, Ledger, ToolCall, VersionConflict
+from chatledger import ChatMessage, IdConflict, Ledger, ToolCall, VersionConflict
 from chatledger.formats.message_file import MessageOutputBuilder
 from chatledger.message_file import MessageFile
 from tests.message_file.conftest import Reopen
@@ -113,7 +113,7 @@ async def test_a_call_that_brings_a_taken_name_along_keeps_the_file_from_being_s
 ) -> None:
     file.add_message("a", name="x")
     file.add_message("b").add_function_call("f", name="x")
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(IdConflict):
         await file.save()
     assert await roles(ledger) == []
 

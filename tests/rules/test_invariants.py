@@ -231,7 +231,7 @@ def refusal(case: Case, level: RulesLevel) -> tuple[str, int, str] | None:
     try:
         fold([custom(), case.message], level=level, tip=tip_of(*case.before))
     except RuleViolation as violation:
-        return violation.rule, violation.index, violation.message
+        return violation.rule, violation.index, violation.detail
     return None
 
 
@@ -240,7 +240,7 @@ def test_a_call_with_an_empty_name_is_refused_at_every_level(level: RulesLevel) 
     with pytest.raises(RuleViolation) as caught:
         fold([user("?"), assistant(calls=[call("a"), call("b", "")])], level=level)
     violation = caught.value
-    assert (violation.rule, violation.index, violation.message) == ("R9", 1, "tool call 1 has an empty name")
+    assert (violation.rule, violation.index, violation.detail) == ("R9", 1, "tool call 1 has an empty name")
 
 
 def test_a_message_that_breaks_several_rules_is_kept_with_a_record_of_each() -> None:

@@ -19,7 +19,7 @@ DETAIL = "message 2 is still partial; complete or interrupt it before anything f
 def test_nothing_follows_a_partial_message_inside_a_batch(level: RulesLevel) -> None:
     with pytest.raises(RuleViolation) as caught:
         fold([user("?"), PARTIAL, user("?")], level=level)
-    assert (caught.value.rule, caught.value.index, caught.value.message) == ("R10", 2, DETAIL)
+    assert (caught.value.rule, caught.value.index, caught.value.detail) == ("R10", 2, DETAIL)
 
 
 @pytest.mark.parametrize("level", ["lenient", "strict", "ordered"])

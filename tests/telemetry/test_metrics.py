@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from chatledger import KeyRing, KvConflict, Ledger, Metrics, OutcomeUnknown, VersionConflict
+from chatledger import KeyRing, Ledger, Metrics, OutcomeUnknown, VersionConflict
 from chatledger.models.base import Model
 from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.faults.connections import set_limits
 from tests.faults.proxy import proxied
+from tests.reasons import about
 
 
 def counted(ledger: Ledger) -> dict[str, Any]:
@@ -55,7 +56,7 @@ async def test_conflicts_are_counted(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     with pytest.raises(VersionConflict):
         await ledger.messages.append("t", turn(), expected_version=7)
-    with pytest.raises(KvConflict):
+    with pytest.raises(VersionConflict, check=about("value")):
         await ledger.kv.put(("thread", "t"), "k", 1, expected=3)
     assert counted(ledger) == {"conflicts": 2}
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chatledger import (
-    AlreadyExists,
     ChatMessage,
     DecodeError,
+    IdConflict,
     Ledger,
     LimitExceeded,
     Limits,
@@ -107,7 +107,7 @@ async def test_branch_of_an_imported_thread_is_left_alone(ledger: Ledger) -> Non
 async def test_thread_of_the_application_is_not_continued(ledger: Ledger) -> None:
     await ledger.threads.create("mine")
     report = await bring(ledger, lines({"id": "mine", "messages": talk("a")}), thread_field="id")
-    assert isinstance(report.failures[0].error, AlreadyExists)
+    assert isinstance(report.failures[0].error, IdConflict)
     assert await texts(ledger) == [[]]
 
 

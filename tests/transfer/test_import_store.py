@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from chatledger import AlreadyExists, ChatMessage, InvalidArgument, Ledger, StorageError, VersionConflict
+from chatledger import ChatMessage, IdConflict, InvalidArgument, Ledger, StorageError, VersionConflict
 from chatledger.transfer.import_store import StoreOptions
 from chatledger.transfer.report import ImportReport
 from chatledger.transfer.stores import adk
@@ -242,7 +242,7 @@ async def test_a_thread_that_is_not_the_import_s_is_left_alone(ledger: Ledger, s
     await add_items(source, "s", *ITEMS)
     await ledger.messages.append("s", [ChatMessage(role="user", content="Mine.")], create=True)
     report = await imported(ledger, source, "openai-agents")
-    assert isinstance(report.failures[0].error, AlreadyExists)
+    assert isinstance(report.failures[0].error, IdConflict)
     assert "exists already and was not imported from this session" in why(report)
     assert len(await ledger.messages.history("s")) == 1
 

@@ -21,7 +21,7 @@ from pydantic_core import to_jsonable_python
 from chatledger.adapters.extra import importing
 from chatledger.adapters.write import in_transaction, settled
 from chatledger.arguments import RULES, Kind, require
-from chatledger.errors import AlreadyExists, DecodeError, EncodeError, ThreadNotFound, VersionConflict
+from chatledger.errors import DecodeError, EncodeError, IdConflict, ThreadNotFound, VersionConflict
 from chatledger.formats import get_codec
 from chatledger.formats.google_adk.codec import as_model, events_of
 from chatledger.formats.google_adk.session import (
@@ -103,7 +103,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         try:
             # Only state needs a transaction, which takes twice as many statements.
             mark = await settled(in_transaction(self._ledger, write) if state else write(self._ledger))
-        except AlreadyExists as error:
+        except IdConflict as error:
             raise AlreadyExistsError(f"Session with id {place.session_id} already exists.") from error
         (session,) = await self._sessions({place: now if created is None else created.timestamp()})
         _mark(session, mark)

@@ -126,7 +126,7 @@ def in_ledger(
 ) -> T:
     """Run `work` on an existing ledger, and return what it returns.
 
-    A missing database file is an error: a typo in its name must not create a new, empty ledger. Raises TenantEncrypted
+    A missing database file is an error: a typo in its name must not create a new, empty ledger. Raises EncryptionError
     if the database is recorded as encrypted and no keys are given, unless the work is `keyless`: it neither stores nor
     shows content.
     """
@@ -142,13 +142,12 @@ def in_ledger(
 
 
 async def require_keys(ledger: Ledger) -> None:
-    """Raises TenantEncrypted if the database is recorded as encrypted and no keys are given."""
-    from chatledger.errors import TenantEncrypted
-    from chatledger.storage.rows.encrypted import is_recorded
+    """Raises EncryptionError if the database is recorded as encrypted and no keys are given."""
+    from chatledger.storage.rows.encrypted import is_recorded, tenant_encrypted
 
     scope = ledger._scope  # noqa: SLF001 - a question of the commands, not worth a public call
     if KEY_FILE.get() is None and await scope.read(is_recorded):
-        raise TenantEncrypted(scope.tenant.name)
+        raise tenant_encrypted(scope.tenant.name)
 
 
 def open_ledger(url: str | None, tenant: str, *, plaintext: bool = False, create: bool = False) -> Opening:

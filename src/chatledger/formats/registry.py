@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
-from chatledger.errors import AlreadyExists, EncodeError, InvalidArgument, UnknownFormat
+from chatledger.errors import EncodeError, IdConflict, InvalidArgument, UnknownFormat
 from chatledger.formats.codec import Codec, EarlyCodec, Kind, ModelCodec, checked
 from chatledger.formats.packages import Place, find_places
 from chatledger.models import ChatMessage
@@ -61,7 +61,7 @@ class Registry:
                 return
             if known is not None:
                 detail = f"the format {name!r} is registered already, as {_class_of(known)}; choose another name"
-                raise AlreadyExists(name, detail)
+                raise IdConflict("format", name, detail)
             self._codecs[name] = codec
             self._order = None
             self._faults.pop(name, None)
@@ -134,7 +134,7 @@ def register(codec: Codec) -> None:
 
     Registering the same codec again changes nothing. A package can name its codec as an entry point of the group
     `chatledger.formats` instead, under the codec's own name: then the command line knows it too, and no program needs
-    to call this. Raises InvalidArgument with the member that the codec lacks, and AlreadyExists for the name of another
+    to call this. Raises InvalidArgument with the member that the codec lacks, and IdConflict for the name of another
     format.
     """
     _FORMATS.add(codec)

@@ -127,7 +127,7 @@ class MessageFile:
         return self._roster.add(agent_name, override_settings or {})
 
     def add_agent_with_definition(self, agent_name: str, definition: AgentProtocol | Mapping[str, Any]) -> Agent:
-        """Add an agent by its definition, and return it. Raises AlreadyExists if the file has another agent of its
+        """Add an agent by its definition, and return it. Raises IdConflict if the file has another agent of its
         name.
 
         A definition has the fields of AgentProtocol and no others, so no key of a provider is stored.
@@ -149,7 +149,7 @@ class MessageFile:
         """Add a message for an agent, by default the default agent, and return it. `name` is `message_{n}` by default,
         and `timeout` a time limit in seconds.
 
-        Raises NoDefaultAgent, UnknownAgent, and AlreadyExists for a name that the file has, and then adds nothing.
+        Raises NoDefaultAgent, UnknownAgent, and IdConflict for a name that the file has, and then adds nothing.
         """
         agent = self._roster.choose(agent_name)
         self._contents.require_free(name)
@@ -171,7 +171,7 @@ class MessageFile:
         """Add a call to a message, and return it. `function_name` may be the name of an agent. `name` is
         `{message}_func_{k}` by default, and `timeout` a time limit in seconds.
 
-        Raises NoDefaultAgent, UnknownItem for a message that the file does not have, and AlreadyExists for a name that
+        Raises NoDefaultAgent, UnknownItem for a message that the file does not have, and IdConflict for a name that
         it has, and then adds nothing.
         """
         self._roster.choose(None)
@@ -205,7 +205,9 @@ class MessageFile:
             await tx.outputs.add(self._thread_id, changes.beside)
             if not await tx.agents.replace(self._thread_id, agents, stored=self._stored_agents):
                 detail = "the agents were changed by another writer; load the file again"
-                raise VersionConflict(self._thread_id, self._branch, self._version, self._version, detail)
+                raise VersionConflict(
+                    "branch", self._version, self._version, detail, thread_id=self._thread_id, branch=self._branch
+                )
             mark = await tx.branches.mark(self._thread_id, self._branch)
         changes.apply()
         self._version, self._mark, self._stored_agents = version, mark, agents

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from chatledger.errors import AlreadyExists
+from chatledger.errors import IdConflict
 from chatledger.formats.message_file.foreign import Draft, assemble
 from chatledger.formats.message_file.models import CallItem, CodeOutput, PlainOutput, TextItem, item_from_dict
 from chatledger.formats.message_file.read import call_id_of, read_item, read_outputs
@@ -87,15 +87,15 @@ class Contents:
 
     def require_free(self, name: str | None) -> None:
         if name is not None and self.find(name) is not None:
-            raise AlreadyExists(name, f"the file already has an item {name!r}")
+            raise IdConflict("item", name, f"the file already has an item {name!r}")
 
     def require_names_once(self) -> None:
-        """Raises AlreadyExists for a new item whose name another item has, such as a call built with that name."""
+        """Raises IdConflict for a new item whose name another item has, such as a call built with that name."""
         seen: set[str] = set()
         for entry in self.entries:
             name = entry.item.name
             if name in seen and entry.address is None:
-                raise AlreadyExists(name, f"two items of the file are named {name!r}")
+                raise IdConflict("item", name, f"two items of the file are named {name!r}")
             seen |= {name} if name is not None else set()
 
 

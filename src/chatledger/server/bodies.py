@@ -12,7 +12,7 @@ from chatledger.models import Appended, ChatMessage, FormattedHistory, History, 
 from chatledger.models.json import Json, JsonObject
 from chatledger.models.messages import LENIENT
 from chatledger.server.pages import LARGEST, too_large, written
-from chatledger.server.problems import meaning_of
+from chatledger.server.problems import title_of
 from chatledger.server.sizes import Metadata, Title, require_short_names
 from chatledger.storage.append.request import OnOpenCalls
 
@@ -62,7 +62,7 @@ class Items(BaseModel, Generic[T]):
 
 def items(page: Page[Any]) -> Items[Any]:
     damaged = [
-        Damage(type=f"urn:chatledger:{type(one).__name__}", title=meaning_of(one).title, detail=str(one))
+        Damage(type=f"urn:chatledger:{type(one).__name__}", title=title_of(one), detail=str(one))
         for one in page.damaged
     ]
     return Items(items=page.items, next_cursor=page.next_cursor, complete=page.complete, damaged=damaged)

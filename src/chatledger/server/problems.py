@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
@@ -44,6 +43,7 @@ class TokensUnreadable(errors.StorageError):
 class OutOfScope(errors.ChatLedgerError):
     """The token's scope does not allow the request. The request did nothing."""
 
+    _status = 403
     scope: str
     """The scope of the token."""
     needed: str
@@ -55,36 +55,30 @@ class OutOfScope(errors.ChatLedgerError):
         self.needed = needed
 
 
-class Meaning(NamedTuple):
-    status: int
-    title: str
-
-
-MEANINGS: Mapping[type[Exception], Meaning] = {
-    errors.NotFound: Meaning(404, "It does not exist, or belongs to another user"),
-    errors.Erased: Meaning(410, "The thread was erased"),
-    errors.VersionConflict: Meaning(412, "The branch has changed since"),
-    errors.RevisionConflict: Meaning(412, "The thread has changed since"),
-    errors.DraftLive: Meaning(409, "The message is still being written"),
-    errors.Conflict: Meaning(409, "It conflicts with what is stored"),
-    errors.RuleViolation: Meaning(422, "The message breaks a rule"),
-    errors.UnknownFormat: Meaning(400, "The format is unknown"),
-    errors.FormatError: Meaning(422, "The payload does not fit the format"),
-    errors.LimitExceeded: Meaning(413, "It is larger or smaller than allowed"),
-    errors.InvalidArgument: Meaning(400, "An argument is wrong"),
-    errors.InvalidCursor: Meaning(400, "The cursor is not of this list"),
-    errors.TenantOnly: Meaning(403, "Only the tenant's administrator may do this"),
-    OutOfScope: Meaning(403, "The token may not do this"),
-    errors.OutcomeUnknown: Meaning(503, "It may be stored or not; send the same request again"),
-    errors.DamagedCell: Meaning(500, "A stored value is damaged"),
-    TokensUnreadable: Meaning(503, "The server cannot read its tokens"),
-    errors.StorageError: Meaning(503, "The database failed"),
-    errors.KeyUnavailable: Meaning(503, "The server lacks a key for this"),
-    errors.SchemaMismatch: Meaning(503, "The database needs a migration"),
-    errors.MissingExtra: Meaning(501, "The server lacks a package for this"),
-    errors.ChatLedgerError: Meaning(500, "The server cannot read or write this"),
+TITLES_OF_ERRORS: Mapping[type[Exception], str] = {
+    errors.NotFound: "It does not exist, or belongs to another user",
+    errors.Erased: "The thread was erased",
+    errors.VersionConflict: "It has changed since",
+    errors.DraftLive: "The message is still being written",
+    errors.Conflict: "It conflicts with what is stored",
+    errors.RuleViolation: "The message breaks a rule",
+    errors.UnknownFormat: "The format is unknown",
+    errors.FormatError: "The payload does not fit the format",
+    errors.LimitExceeded: "It is larger or smaller than allowed",
+    errors.InvalidArgument: "An argument is wrong",
+    errors.InvalidCursor: "The cursor is not of this list",
+    errors.TenantOnly: "Only the tenant's administrator may do this",
+    OutOfScope: "The token may not do this",
+    errors.OutcomeUnknown: "It may be stored or not; send the same request again",
+    errors.DamagedCell: "A stored value is damaged",
+    TokensUnreadable: "The server cannot read its tokens",
+    errors.StorageError: "The database failed",
+    errors.EncryptionError: "The server cannot decrypt or encrypt this",
+    errors.SchemaMismatch: "The database needs a migration",
+    errors.MissingExtra: "The server lacks a package for this",
+    errors.ChatLedgerError: "The server cannot read or write this",
 }
-"""The first class of an error's ancestry that stands here decides."""
+"""The first class of an error's ancestry that stands here says it."""
 
 
 _LOGGED: Mapping[type[Exception], str] = {
@@ -94,34 +88,24 @@ _LOGGED: Mapping[type[Exception], str] = {
 """What is said of errors whose own words name hosts, roles or folders. Those stay in the log."""
 
 
-def meaning_of(error: Exception) -> Meaning:
-    return next(MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS)
+def title_of(error: Exception) -> str:
+    return next(TITLES_OF_ERRORS[kind] for kind in type(error).__mro__ if kind in TITLES_OF_ERRORS)
 
 
 def problem_of(error: errors.ChatLedgerError) -> ProblemResponse:
-    """The response for an error of the library. A live draft and an unknown outcome say when to try again."""
-    body = body_of(error)
-    headers = {}
-    if isinstance(error, errors.DraftLive):
-        headers["Retry-After"] = str(max(1, math.ceil((error.until - datetime.now(UTC)).total_seconds())))
-    elif body["status"] == 503:
-        headers["Retry-After"] = "1"
-    return ProblemResponse(body, headers)
+    """The response for an error of the library."""
+    headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    return ProblemResponse(body_of(error), headers)
 
 
 def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
     """The problem details of an error of the library."""
-    status, title = meaning_of(error)
-    if isinstance(error, errors.StorageError) and not error.retryable:
-        status = 500
-    if isinstance(error, errors.LimitExceeded) and error.given <= error.maximum:
-        status = 400  # too little
     detail = str(error)
     if type(error) in _LOGGED and error.__cause__ is not None:
         _log.warning("%s", error)
         detail = _LOGGED[type(error)]
     facts = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
-    return {**facts, **_details(type(error).__name__, title, status, detail)}
+    return {**facts, **_details(type(error).__name__, title_of(error), error.http_status, detail)}
 
 
 def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any) -> Response:

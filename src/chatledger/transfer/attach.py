@@ -65,7 +65,8 @@ def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -
             continue
         last = spots[Spot(number, branch.at + known) if known else Spot(branch.parent, branch.at)]
         if last == START and stored.ends[0] != START:
-            raise VersionConflict(thread_id, 0, 0, stored.versions[0], "the record begins with another message")
+            detail = "the record begins with another message"
+            raise VersionConflict("branch", 0, stored.versions[0], detail, thread_id=thread_id, branch=0)
         forks = stored.ends[last.branch] != last
         target = max(stored.ends) + 1 if forks else last.branch
         before = last.seq if forks else stored.versions[target]
@@ -85,6 +86,7 @@ def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot
         spot, there = replies[message.message_id]
         if not is_encoded_alike(there, message):
             detail = f"message {message.message_id!r} of the record differs from the stored message"
-            raise VersionConflict(thread_id, spot.branch, spot.seq, stored.versions[spot.branch], detail)
+            version = stored.versions[spot.branch]
+            raise VersionConflict("branch", spot.seq, version, detail, thread_id=thread_id, branch=spot.branch)
         spots[Spot(number, branch.at + count + 1)] = spot
     return len(branch.messages)

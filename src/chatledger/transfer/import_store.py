@@ -14,10 +14,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from chatledger.errors import (
-    AlreadyExists,
     Conflict,
     DecodeError,
     Erased,
+    IdConflict,
     InvalidArgument,
     LimitExceeded,
     NotFound,
@@ -160,7 +160,7 @@ class _Import:
         decoded = self._store.decode(session, session.rows[known:], self._options.rules)
         try:
             stored = await self._write(session, decoded.messages, state)
-        except AlreadyExists:
+        except IdConflict:
             if state is not None:
                 raise
             await self._add(session)  # a concurrent import created the thread first: compare
@@ -170,7 +170,9 @@ class _Import:
                 "both the session in the store and the thread in the ledger have changed; nothing was imported. To"
                 " take the store's session, delete the thread with ledger.threads.delete and import again"
             )
-            raise VersionConflict(error.thread_id, error.branch, error.expected, error.actual, detail) from error
+            raise VersionConflict(
+                error.what, error.expected, error.actual, detail, thread_id=error.thread_id, branch=error.branch
+            ) from error
         outcome: Outcome = "created" if state is None else "grown"
         self._report.add(outcome, len(stored), [violation for one in stored for violation in one.violations])
         self._report.losses.update(loss.code for loss in decoded.losses)
@@ -179,7 +181,7 @@ class _Import:
     async def _stored(self, session: SourceSession) -> dict[str, Any] | None:
         """How far the session was imported; None if it was not imported yet.
 
-        Raises AlreadyExists if the thread was not imported from this session or has another owner, and if imported rows
+        Raises IdConflict if the thread was not imported from this session or has another owner, and if imported rows
         have changed.
         """
         thread = (await self._ledger.threads.find_many([session.thread_id])).get(session.thread_id)
@@ -189,20 +191,20 @@ class _Import:
         state = None if found is None else found.value
         if not isinstance(state, dict) or (state["store"], state["session"]) != (self._options.store, session.name):
             detail = f"thread {session.thread_id!r} exists already and was not imported from this session"
-            raise AlreadyExists(session.thread_id, detail)
+            raise IdConflict("thread", session.thread_id, detail)
         if thread.user_id != self._owner(session):
             whom = "without an owner" if thread.user_id is None else "for another user"
             detail = (
                 f"thread {session.thread_id!r} was imported {whom}, and the owner of a thread cannot change; to import"
                 " the session for another owner, delete the thread with ledger.threads.delete first"
             )
-            raise AlreadyExists(session.thread_id, detail)
+            raise IdConflict("thread", session.thread_id, detail)
         if len(session.rows) < state["rows"] or session.digest(state["rows"]) != state["digest"]:
             detail = (
                 "imported rows have been changed or removed in the store; to import the session again, delete the"
                 " thread with ledger.threads.delete first (after an erasure it cannot be imported again)"
             )
-            raise AlreadyExists(session.thread_id, f"thread {session.thread_id!r}: {detail}")
+            raise IdConflict("thread", session.thread_id, f"thread {session.thread_id!r}: {detail}")
         return state
 
     def _owner(self, session: SourceSession) -> str | None:
@@ -249,7 +251,7 @@ class _Import:
     # --- Values that belong to no session -----------------------------------------------------------------------------
 
     async def _add_shared(self, shared: SharedValues) -> None:
-        """Put the values that changed in the store since the last import. Raises AlreadyExists if the ledger holds
+        """Put the values that changed in the store since the last import. Raises IdConflict if the ledger holds
         another value by now. A value that changed only in the ledger stays.
         """
         async with written(self._ledger, dry_run=self._options.dry_run) as tx:
@@ -268,7 +270,7 @@ class _Import:
         found = await tx.kv.get(shared.scope, key)
         current = _ABSENT if found is None else found.value
         if current is not _ABSENT and not same_json(current, before) and not same_json(current, value):
-            raise AlreadyExists(key, f"the store has a new value of {key!r}, but the ledger holds another one")
+            raise IdConflict("value", key, f"the store has a new value of {key!r}, but the ledger holds another one")
         await tx.kv.put(shared.scope, key, value)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from chatledger.errors import AlreadyExists, Conflict, Erased, LimitExceeded, RuleViolation
+from chatledger.errors import Conflict, Erased, IdConflict, LimitExceeded, RuleViolation
 from chatledger.ledger import Ledger
 from chatledger.models import Limits, Thread
 from chatledger.storage.repositories.bulk import NewThread
@@ -81,7 +81,7 @@ class NewThreads:
         if len(new) == len(gathered):
             try:
                 await self._ledger.threads.load(new)
-            except (AlreadyExists, Erased):
+            except (IdConflict, Erased):
                 pass
             else:
                 return gathered, None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 
-from chatledger.errors import AlreadyExists, VersionConflict
+from chatledger.errors import IdConflict, VersionConflict
 from chatledger.ledger import Ledger, Transaction
 from chatledger.models import ChatMessage, History, Limits, Thread
 from chatledger.models.json import same_json
@@ -33,7 +33,7 @@ async def store_record(
         try:
             tails = list(attach(planned.thread_id, planned.branches, Stored()))
             return "created", await _write(ledger, planned, options, None, tails, planned.metadata)
-        except AlreadyExists:  # a concurrent import stored it first: compare
+        except IdConflict:  # a concurrent import stored it first: compare
             thread = await ledger.threads.get(planned.thread_id)
     metadata = planned.metadata_over(_require_imported(thread))
     is_list = len(planned.branches) == 1 and not get_shape(planned.envelope.format).branching
@@ -44,10 +44,10 @@ async def store_record(
 
 
 def _require_imported(thread: Thread) -> Envelope:
-    """Raises AlreadyExists for a thread that the application created. An import must not add to it."""
+    """Raises IdConflict for a thread that the application created. An import must not add to it."""
     imported = from_metadata(thread.metadata)
     if imported is None:
-        raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already and was not imported")
+        raise IdConflict("thread", thread.thread_id, f"thread {thread.thread_id!r} exists already and was not imported")
     return imported[1]
 
 
@@ -61,7 +61,7 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
     for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
         if not is_encoded_alike(stored, given):
             detail = f"message {position} of the record differs from the stored message"
-            raise VersionConflict(thread_id, 0, position, history.version, detail)
+            raise VersionConflict("branch", position, history.version, detail, thread_id=thread_id, branch=0)
     rest = messages[len(history) :]
     return [Tail(rest)] if rest else []
 
@@ -139,7 +139,8 @@ async def _append(tx: Transaction, thread_id: str, tail: Tail, options: ImportOp
     if tail.fork_at is not None:
         made = await tx.branches.fork(thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
         if made.branch != tail.branch:
-            raise VersionConflict(thread_id, tail.branch, 0, made.branch, "another writer forked it meanwhile")
+            detail = "another writer forked it meanwhile"
+            raise VersionConflict("branch", 0, made.branch, detail, thread_id=thread_id, branch=tail.branch)
     stored: list[ChatMessage] = []
     for batch in batches(tail.messages):
         appended = await tx.messages.append(thread_id, batch, branch=tail.branch, rules=options.rules)

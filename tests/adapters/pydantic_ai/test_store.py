@@ -13,7 +13,7 @@ from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationEntry, ConversationRecord
 from pydantic_ai.tools import DeferredToolRequests
 
-from chatledger import AlreadyExists, ChatMessage, Ledger, Limits
+from chatledger import ChatMessage, IdConflict, Ledger, Limits
 from chatledger.adapters.pydantic_ai import EntryNotFound, LedgerConversationStore
 from chatledger.adapters.pydantic_ai import record as records
 from chatledger.adapters.pydantic_ai import store as stores
@@ -262,7 +262,7 @@ async def test_a_thread_that_is_no_conversation_is_left_alone(ledger: Ledger) ->
     await store.delete("c")
     with pytest.raises(ConversationConflict) as caught:
         await saved(store, talk(1))
-    assert not isinstance(caught.value.__cause__, AlreadyExists)
+    assert not isinstance(caught.value.__cause__, IdConflict)
     with pytest.raises(ConversationConflict):
         await store.delete_record("c", expected_revision="x")
     assert (await texts(ledger), await store.list_conversations()) == (["mine"], [])

@@ -15,7 +15,6 @@ from chatledger import (
     ChatMessage,
     DraftLive,
     InvalidArgument,
-    KvConflict,
     Ledger,
     RuleViolation,
     RunConflict,
@@ -129,7 +128,7 @@ class Base(RuleBasedStateMachine):
             return RunConflict
         versions = options.get("kv_expected", {}).items()
         if any(self.model.version(("thread", thread), key) != version for key, version in versions):
-            return KvConflict
+            return VersionConflict
         return None
 
     def take_value(self, scope: Scope, key: str, value: Any) -> None:

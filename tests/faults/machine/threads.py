@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from chatledger import (
-    AlreadyExists,
+    IdConflict,
     InvalidCursor,
-    RevisionConflict,
     RuleViolation,
     ThreadNotFound,
+    VersionConflict,
 )
 from tests.conversations import assistant, user
 from tests.faults.machine.base import THREADS, USERS, Base, texts, threads
@@ -26,7 +26,7 @@ class ThreadRules(Base):
     def create(self, thread: str, title: str | None, user_id: str | None) -> None:
         making = self.own.threads.create(thread, title=title, user_id=user_id)
         if thread in self.model.threads:
-            self.refuses(AlreadyExists, making)
+            self.refuses(IdConflict, making)
             return
         self.do(making)
         self.model.threads[thread] = ModelThread(title, user_id)
@@ -40,7 +40,7 @@ class ThreadRules(Base):
         metadata, expected = {key: title}, found.revision + off
         updating = self.own.threads.update(thread, title=title, metadata=metadata, merge=merge, expected=expected)
         if off:
-            self.refuses(RevisionConflict, updating)
+            self.refuses(VersionConflict, updating)
             return
         found.title, found.revision = title, expected + 1
         found.metadata = {**(found.metadata or {}), **metadata} if merge else metadata
@@ -97,7 +97,7 @@ class ThreadRules(Base):
         copying = self.own.threads.copy(source, copy, at=at, branch=number)
         shared = [one for one in branch.path if (one.seq or 0) <= at]
         if copy in self.model.threads:
-            self.refuses(AlreadyExists, copying)
+            self.refuses(IdConflict, copying)
         elif at > branch.end:
             self.refuses(InvalidCursor, copying)
         elif any(one.state == "partial" for one in shared):

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from chatledger import InvalidArgument, KvConflict
+from chatledger import InvalidArgument, VersionConflict
 from tests.conversations import assistant, user
 from tests.faults.machine.base import THREADS, Base, threads
 from tests.faults.machine.model import Scope
@@ -42,7 +42,7 @@ class ValueRules(Base):
             return
         putting = self.own.kv.put(scope, key, value, expected=self.expected(scope, key, off))
         if off:
-            self.refuses(KvConflict, putting)
+            self.refuses(VersionConflict, putting)
             return
         self.model.put(scope, key, value, self.do(putting).version)
 
@@ -53,7 +53,7 @@ class ValueRules(Base):
         merging = self.own.kv.merge(scope, key, more, expected=self.expected(scope, key, off))
         before = self.model.values.get(scope, {}).get(key, ({}, 0))[0]
         if off:
-            self.refuses(KvConflict, merging)
+            self.refuses(VersionConflict, merging)
         elif not isinstance(before, dict):
             self.refuses(InvalidArgument, merging)
         else:
@@ -67,7 +67,7 @@ class ValueRules(Base):
             return
         deleting = self.own.kv.delete(scope, key, expected=self.expected(scope, key, off))
         if off:
-            self.refuses(KvConflict, deleting)
+            self.refuses(VersionConflict, deleting)
             return
         there = key in self.model.values.get(scope, {})
         assert self.do(deleting) == there

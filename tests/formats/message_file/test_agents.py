@@ -6,7 +6,7 @@ from typing import Any, Self
 import pytest
 from pydantic import ValidationError
 
-from chatledger.errors import AlreadyExists, NotFound
+from chatledger.errors import IdConflict, NotFound
 from chatledger.formats.message_file import Agent, AgentFactory, AgentFactoryProtocol, AgentProtocol, UnknownAgent
 
 DEFINITION: dict[str, Any] = {
@@ -99,7 +99,7 @@ def test_a_name_has_one_definition() -> None:
     factory = AgentFactory()
     factory.register_agent(Agent(name="weather"))
     factory.register_agent(Agent(name="weather"))
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(IdConflict):
         factory.register_agent(Agent(name="weather", system_prompt="other"))
     assert factory.list_agents() == [Agent(name="weather")]
 

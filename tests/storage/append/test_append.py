@@ -150,7 +150,7 @@ async def test_an_id_with_other_content_is_a_conflict(ledger: Ledger) -> None:
     await ledger.messages.append("t", [user("a", message_id="m")])
     with pytest.raises(IdConflict) as caught:
         await ledger.messages.append("t", [user("b", message_id="m")])
-    assert (caught.value.message_id, caught.value.seq) == ("m", 1)
+    assert (caught.value.what, caught.value.id, caught.value.seq) == ("message", "m", 1)
 
 
 async def test_an_unknown_branch_with_a_known_id_is_a_conflict_before_it_is_unknown(ledger: Ledger) -> None:

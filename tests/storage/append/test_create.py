@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from chatledger import (
+    EncryptionError,
     Erased,
     IdConflict,
     InvalidArgument,
-    KvConflict,
     Ledger,
     LimitExceeded,
     RuleViolation,
     RunConflict,
-    TenantEncrypted,
     ThreadNotFound,
     VersionConflict,
 )
 from tests.conftest import KEYS, Database
 from tests.conversations import result, texts, turn, user
 from tests.faults.proxy import Proxy, proxied
+from tests.reasons import about, because
 from tests.storage.raw import count_rows, query
 
 
@@ -271,7 +271,7 @@ async def test_values_of_kv_are_written_with_the_thread(ledger: Ledger) -> None:
     found = await ledger.kv.get(("thread", "t"), "k")
     assert found is not None
     assert found.value == 1
-    with pytest.raises(KvConflict):
+    with pytest.raises(VersionConflict, check=about("value")):
         await ledger.messages.append("u", turn(), create=True, kv={"k": 1}, kv_expected={"k": 7})
     assert await ledger.threads.find("u") is None
     with pytest.raises(InvalidArgument, match="create cannot be combined with after"):
@@ -283,6 +283,6 @@ async def test_without_keys_no_thread_of_an_encrypted_tenant_is_created(database
         await ledger.messages.append("t", turn(), create=True)
     async with Ledger.open(database.url) as ledger:
         for messages in (turn(), []):
-            with pytest.raises(TenantEncrypted):
+            with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
                 await ledger.messages.append("u", messages, create=True)
         assert await ledger.threads.find("u") is None

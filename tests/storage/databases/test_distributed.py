@@ -21,7 +21,6 @@ from chatledger import (
     ChatMessage,
     Erased,
     IdConflict,
-    KvConflict,
     Ledger,
     RunConflict,
     StorageError,
@@ -36,6 +35,7 @@ from tests.faults.test_outcome import until
 from tests.formats.streams.split_responses import split
 from tests.formats.streams.test_storage import CALL, SEARCH, said
 from tests.migrations.citus import EXTENSION
+from tests.reasons import about
 from tests.storage.databases.test_scope import (
     CALLS,
     NOBODYS,
@@ -234,9 +234,9 @@ async def test_a_refused_append_leaves_nothing_behind(pg_database: Database) -> 
         await ledger.messages.append("t", turn(), create=True, run_id="r", kv={"mode": "brief"})
         await ledger.messages.append("other", turn(ids="x"), create=True, run_id="r of other")
         before = await rows(pg_database)
-        with pytest.raises(KvConflict):  # on a cached tip
+        with pytest.raises(VersionConflict, check=about("value")):  # on a cached tip
             await ledger.messages.append("t", turn(), kv={"mode": "long"}, kv_expected={"mode": 1})
-        with pytest.raises(KvConflict):  # under the lock
+        with pytest.raises(VersionConflict, check=about("value")):  # under the lock
             await ledger.messages.append("t", turn(), kv={"mode": "long"}, kv_expected={"mode": 1})
         with pytest.raises(RunConflict, match="r of other"):
             await ledger.messages.append("t", turn(), run_id="r of other")

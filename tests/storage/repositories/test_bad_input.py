@@ -122,7 +122,7 @@ async def test_the_same_id_with_other_content_is_a_conflict(ledger: Ledger, t: s
     ):
         with pytest.raises(IdConflict) as caught:
             await ledger.messages.append(t, [changed])
-        assert (caught.value.message_id, caught.value.seq) == ("n", 2)
+        assert (caught.value.what, caught.value.id, caught.value.seq) == ("message", "n", 2)
 
 
 async def test_unknown_ids_are_not_found(ledger: Ledger, t: str) -> None:

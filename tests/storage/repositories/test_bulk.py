@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatledger import AlreadyExists, ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, Thread
+from chatledger import ChatMessage, IdConflict, ImagePart, Ledger, RuleViolation, TextPart, Thread
 from chatledger.storage.repositories.bulk import NewThread, encode_thread
 from chatledger.storage.rows.encryption import Tenant
 from tests.conversations import assistant, call, result, turn, user
@@ -51,7 +51,7 @@ async def test_a_loaded_thread_goes_on(ledger: Ledger) -> None:
 
 async def test_a_batch_with_a_stored_thread_is_refused_whole(ledger: Ledger) -> None:
     await ledger.threads.create("b")
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(IdConflict):
         await ledger.threads.load([new_thread("a", turn()), new_thread("b", turn())])
     assert await ledger.threads.find("a") is None
 

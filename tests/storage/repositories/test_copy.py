@@ -13,11 +13,11 @@ import asyncpg
 import pytest
 
 from chatledger import (
-    AlreadyExists,
     BranchNotFound,
     ChatMessage,
     Erased,
     Feedback,
+    IdConflict,
     ImagePart,
     InvalidArgument,
     InvalidCursor,
@@ -144,7 +144,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception]]] = [
     ({"at": 8}, InvalidCursor),
     ({"at": -1}, InvalidCursor),
     ({"at": 2**70}, InvalidCursor),
-    ({"thread_id": "s"}, AlreadyExists),
+    ({"thread_id": "s"}, IdConflict),
     ({"thread_id": "x" * 600}, LimitExceeded),
     ({"at": "1"}, InvalidArgument),
     ({"title": 1}, InvalidArgument),
@@ -176,7 +176,7 @@ async def test_a_copy_in_a_transaction_is_undone_with_it(source: Ledger) -> None
             await tx.threads.copy("s", "c")
             raise KeyError
     async with source.begin() as tx:
-        with pytest.raises(AlreadyExists):
+        with pytest.raises(IdConflict):
             await tx.threads.copy("s", "s")
         await tx.threads.copy("s", "c")
         await tx.messages.append("c", [user("on")])

@@ -11,16 +11,14 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from chatledger import (
+    EncryptionError,
     KeyRing,
-    KeyUnavailable,
     Ledger,
-    NotAuthentic,
     StorageError,
     ThreadNotFound,
     Transaction,
     configure_sqlite,
 )
-from chatledger.errors import EncryptionError
 from chatledger.storage.databases import poller
 from chatledger.storage.drivers.urls import read_url
 from chatledger.storage.repositories import follow
@@ -129,9 +127,9 @@ async def test_every_change_of_an_encrypted_tenant_is_told(database: Database) -
 @pytest.mark.parametrize(
     ("keys", "error"),
     [
-        (None, KeyUnavailable),
-        (KeyRing({"k2": bytes(32)}), KeyUnavailable),
-        (KeyRing({"k1": bytes(32)}), NotAuthentic),
+        (None, EncryptionError),
+        (KeyRing({"k2": bytes(32)}), EncryptionError),
+        (KeyRing({"k1": bytes(32)}), EncryptionError),
     ],
 )
 async def test_a_follower_with_wrong_keys_raises(

@@ -11,22 +11,23 @@ import pytest
 from chatledger import (
     ChatMessage,
     DamagedCell,
+    EncryptionError,
     InvalidArgument,
     InvalidCursor,
-    KvConflict,
     KvValue,
     Ledger,
     LimitExceeded,
     Limits,
-    NotEncrypted,
     TenantOnly,
     ThreadNotFound,
+    VersionConflict,
 )
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import kv
 from chatledger.storage.repositories.cursors import to_page
 from tests.conftest import Database
 from tests.conversations import user
+from tests.reasons import about, because
 from tests.storage.raw import query, raw_connection
 from tests.storage.words import RING
 
@@ -59,10 +60,10 @@ async def test_a_service_keeps_a_plan_beside_a_thread(ledger: Ledger, thread: st
     )
     second = await ledger.kv.put(THREAD, "plan", {"steps": ["ask", "book"]}, expected=first.version)
     assert second.version == first.version + 1
-    with pytest.raises(KvConflict) as caught:
+    with pytest.raises(VersionConflict, check=about("value")) as caught:
         await ledger.kv.put(THREAD, "plan", {"steps": []}, expected=first.version)
     error = caught.value
-    assert (error.key, error.expected, error.found) == ("plan", first.version, second.version)
+    assert (error.key, error.expected, error.actual) == ("plan", first.version, second.version)
     assert await ledger.kv.get(THREAD, "plan") == second
     assert (await ledger.kv.put(THREAD, "plan", None)).version == second.version + 1
 
@@ -208,21 +209,25 @@ async def test_a_value_that_is_put_again_has_a_new_version(ledger: Ledger) -> No
     assert await ledger.kv.delete(ADA, "k")
     again = await ledger.kv.put(ADA, "k", "another", expected=0)
     assert held.version < again.version < 2**53
-    with pytest.raises(KvConflict):
+    with pytest.raises(VersionConflict, check=about("value")):
         await ledger.kv.put(ADA, "k", "stale", expected=held.version)
-    with pytest.raises(KvConflict):
+    with pytest.raises(VersionConflict, check=about("value")):
         await ledger.kv.delete(ADA, "k", expected=held.version)
     assert await values(ledger, ADA) == {"k": "another"}
 
 
 async def test_a_delete_expects_a_version_too(ledger: Ledger) -> None:
     held = await ledger.kv.put(ADA, "k", 1)
-    with pytest.raises(KvConflict) as caught:
+    with pytest.raises(VersionConflict, check=about("value")) as caught:
         await ledger.kv.delete(ADA, "k", expected=0)
-    assert (caught.value.expected, caught.value.found) == (0, held.version)
+    assert (caught.value.expected, caught.value.actual) == (0, held.version)
     assert await ledger.kv.delete(ADA, "k", expected=held.version) is True
     assert await ledger.kv.delete(ADA, "k", expected=0) is False
-    with pytest.raises(KvConflict, match=r"^key 'k' has no value, and version \d+ was expected; read it again$"):
+    with pytest.raises(
+        VersionConflict,
+        check=about("value"),
+        match=r"^key 'k' has no value, and version \d+ was expected; read it again$",
+    ):
         await ledger.kv.delete(ADA, "k", expected=held.version)
 
 
@@ -289,9 +294,9 @@ async def test_merged_keys_are_set_and_others_stay_in_their_order(ledger: Ledger
     assert list(merged.value.items()) == [("b", {"y": 2}), ("a", 1), ("c", None)]
     assert merged == await ledger.kv.get(ADA, "k")
     assert merged.version == made.version + 1
-    with pytest.raises(KvConflict):
+    with pytest.raises(VersionConflict, check=about("value")):
         await ledger.kv.merge(ADA, "k", {"a": 2}, expected=made.version)
-    with pytest.raises(KvConflict):
+    with pytest.raises(VersionConflict, check=about("value")):
         await ledger.kv.merge(ADA, "other", {}, expected=made.version)
     await ledger.kv.put(ADA, "k", [1])
     with pytest.raises(InvalidArgument, match=r"key 'k' holds a value that is no object, which put can replace"):
@@ -344,11 +349,11 @@ async def test_a_conflict_of_one_value_refuses_the_whole_append(
     async with database.open() as other:
         writer = ledger if warm else other
         for expected, found in ((held.version + 1, held.version), (0, held.version)):
-            with pytest.raises(KvConflict) as caught:
+            with pytest.raises(VersionConflict, check=about("value")) as caught:
                 kv = {"a": "new", "k": "new", "z": "new"}
                 await writer.messages.append("t", [user("1")], run_id="r", kv=kv, kv_expected={"k": expected})
-            assert (caught.value.key, caught.value.expected, caught.value.found) == ("k", expected, found)
-        with pytest.raises(KvConflict):
+            assert (caught.value.key, caught.value.expected, caught.value.actual) == ("k", expected, found)
+        with pytest.raises(VersionConflict, check=about("value")):
             await writer.messages.append("t", [user("1")], kv={"none": 1}, kv_expected={"none": 7})
     assert await values(ledger, THREAD) == {"k": 1}
     assert await texts(ledger) == []
@@ -361,10 +366,10 @@ async def test_a_conflict_in_a_transaction_leaves_it_usable(ledger: Ledger, thre
     held = await ledger.kv.put(THREAD, "k", 1)
     async with ledger.begin() as tx:
         await tx.messages.append("t", [user("1")], kv={"k": 2}, kv_expected={"k": held.version})
-        with pytest.raises(KvConflict) as caught:
+        with pytest.raises(VersionConflict, check=about("value")) as caught:
             kv = {"a": 1, "k": 3}
             await tx.messages.append("t", [ChatMessage(role="assistant", content="2")], kv=kv, kv_expected={"k": 0})
-        assert (caught.value.key, caught.value.found) == ("k", held.version + 1)
+        assert (caught.value.key, caught.value.actual) == ("k", held.version + 1)
         await tx.kv.merge(THREAD, "m", {"a": 1})
         await tx.messages.append("t", [ChatMessage(role="assistant", content="3")], kv={"n": 4}, kv_expected={"n": 0})
     assert await texts(ledger) == ["1", "3"]
@@ -395,8 +400,8 @@ async def test_of_eight_appends_that_expect_a_version_one_wins(
                         kv={key: racer, "last": racer},
                         kv_expected={key: expected},
                     )
-                except KvConflict as error:
-                    return (error.key, error.expected, error.found > expected) == (key, expected, True) and False
+                except VersionConflict as error:
+                    return (error.key, error.expected, error.actual > expected) == (key, expected, True) and False
                 return True
 
             won = await asyncio.gather(*map(race, range(8)))
@@ -418,7 +423,7 @@ async def test_eight_appends_at_the_end_of_one_branch_have_one_winner(
                 await messages.append(
                     "t", [user(str(racer))], rules="lenient", kv={"k": racer}, kv_expected={"k": expected}
                 )
-            except KvConflict:
+            except VersionConflict:
                 return False
             return True
 
@@ -450,7 +455,7 @@ async def test_an_append_that_completes_a_partial_message_writes_values_too(ledg
         whole = ChatMessage(role="assistant", content="answer", message_id="m")
         if expected:
             await ledger.messages.append("t", [partial])
-            with pytest.raises(KvConflict):
+            with pytest.raises(VersionConflict, check=about("value")):
                 await ledger.messages.append("t", [whole], kv={"k": 1}, kv_expected={"k": expected})
             assert await texts(ledger) == ["?", "a"]
         else:
@@ -567,9 +572,11 @@ async def test_values_are_encrypted_and_bound_to_their_place(database: Database)
             await ledger.kv.put(scope, "k", "secret")
         assert "secret" not in str(await run("SELECT value FROM kv"))
         await run("UPDATE kv SET value = 'null' WHERE kind = 'user'")
-        with pytest.raises(NotEncrypted, match=r"^kv\.value of 'user', 'ada', '', 'k': "):
+        with pytest.raises(
+            EncryptionError, check=because("not-encrypted"), match=r"^kv\.value of 'user', 'ada', '', 'k': "
+        ):
             await ledger.kv.get(ADA, "k")
-        assert [type(error) for error in (await ledger.kv.list(ADA)).damaged] == [NotEncrypted]
+        assert [type(error) for error in (await ledger.kv.list(ADA)).damaged] == [EncryptionError]
         await run("UPDATE kv SET value = '{' WHERE kind = 'thread'")
     async with database.open(keys=None) as plain:
         with pytest.raises(DamagedCell, match=r"^kv\.value of 'thread', 't', 'adk', 'k': damaged"):

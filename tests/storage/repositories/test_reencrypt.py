@@ -6,13 +6,14 @@ import asyncio
 
 import pytest
 
-from chatledger import EncryptionError, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger import EncryptionError, KeyRing
 from chatledger.storage.repositories import reencrypt as module
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.rows.keys import TenantKeys, header_of
 from chatledger.storage.schema.text import CIPHERTEXT_HEADER
 from tests.conftest import Database
 from tests.conversations import assistant, texts, turn, user
+from tests.reasons import because
 from tests.storage.raw import query, raw_connection
 from tests.storage.words import RING, Said, read_everything, say_everything
 
@@ -166,7 +167,7 @@ async def test_planted_plain_text_is_not_encrypted(database: Database) -> None:
     async with database.open(keys=RING) as ledger:
         await ledger.threads.create("t", title="mine")
         await query(database, "UPDATE threads SET title = 'planted'")
-        with pytest.raises(NotEncrypted):
+        with pytest.raises(EncryptionError, check=because("not-encrypted")):
             await ledger.reencrypt()
     assert await query(database, "SELECT title FROM threads") == [("planted",)]
 
@@ -175,10 +176,12 @@ async def test_without_the_older_key_nothing_is_done(database: Database) -> None
     async with database.open(keys=RING) as ledger:
         await ledger.threads.create("t", title="mine")
     async with database.open(keys=LATER) as ledger:
-        with pytest.raises(KeyUnavailable, match=r"threads\.title of 't': encrypted with the key 'k1'"):
+        with pytest.raises(
+            EncryptionError, check=because("no-key"), match=r"threads\.title of 't': encrypted with the key 'k1'"
+        ):
             await ledger.reencrypt()
     async with database.open(keys=KeyRing({"k1": SECOND, "k2": SECOND}, current="k2")) as ledger:
-        with pytest.raises(NotAuthentic):
+        with pytest.raises(EncryptionError, check=because("not-authentic")):
             await ledger.reencrypt()
 
 

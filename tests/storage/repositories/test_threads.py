@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 
 from chatledger import (
-    AlreadyExists,
     Feedback,
+    IdConflict,
     InvalidArgument,
     InvalidCursor,
     Ledger,
     LimitExceeded,
-    RevisionConflict,
     RuleViolation,
     Thread,
     ThreadNotFound,
+    VersionConflict,
 )
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
+from tests.reasons import about
 from tests.storage.raw import count_rows, query
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -71,7 +72,7 @@ async def test_a_date_is_kept_as_a_moment(ledger: Ledger) -> None:
 
 async def test_a_thread_that_exists_is_not_made_again(ledger: Ledger) -> None:
     made = await ledger.threads.create("t", title="first")
-    with pytest.raises(AlreadyExists) as caught:
+    with pytest.raises(IdConflict) as caught:
         await ledger.threads.create("t", title="second")
     assert caught.value.id == "t"
     assert await ledger.threads.get("t") == made
@@ -156,7 +157,7 @@ async def test_each_update_raises_the_revision(ledger: Ledger) -> None:
     assert made.revision == 0
     renamed = await ledger.threads.update("t", title="b", expected=made.revision)
     assert (renamed.revision, renamed.title) == (1, "b")
-    with pytest.raises(RevisionConflict) as caught:
+    with pytest.raises(VersionConflict, check=about("thread")) as caught:
         await ledger.threads.update("t", title="c", expected=made.revision)
     assert (caught.value.thread_id, caught.value.expected, caught.value.actual) == ("t", 0, 1)
     assert await ledger.threads.update("t", expected=1) == renamed
@@ -205,7 +206,7 @@ async def test_of_updates_that_expect_a_revision_one_wins(database: Database, le
     async def race(racer: int, expected: int) -> bool:
         try:
             await (ledger, other)[racer % 2].threads.update("t", title=str(racer), expected=expected)
-        except RevisionConflict:
+        except VersionConflict:
             return False
         return True
 

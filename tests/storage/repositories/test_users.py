@@ -15,7 +15,6 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import (
-    AlreadyExists,
     Draft,
     Feedback,
     IdConflict,
@@ -137,7 +136,7 @@ async def outcome(call: Call, arguments: Mapping[str, Any]) -> object:
         if hasattr(done, "__aiter__"):
             return [one async for one in done]
         return done
-    except (NotFound, TenantOnly, AlreadyExists, IdConflict, RunConflict, InvalidArgument) as error:
+    except (NotFound, TenantOnly, IdConflict, RunConflict, InvalidArgument) as error:
         return error
 
 
@@ -224,7 +223,7 @@ async def test_what_a_user_creates_is_the_users(ledger: Ledger, bob: Ledger) -> 
         await ada.threads.create("newest", user_id="bob")
     assert await ledger.threads.find("newest") is None
     for name in ("bob's", "nobody's"):
-        with pytest.raises(AlreadyExists) as caught:
+        with pytest.raises(IdConflict) as caught:
             await ada.threads.create(name)
         assert vars(caught.value) == {"id": name}
         with pytest.raises(ThreadNotFound):

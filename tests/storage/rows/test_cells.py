@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import EncryptionError, InvalidArgument, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger import EncryptionError, InvalidArgument, KeyRing
 from chatledger.storage.rows import keys as module
 from chatledger.storage.rows.derive import derive_key
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption
 from chatledger.storage.schema.text import encode_text
+from tests.reasons import because
 
 COLUMNS = ("seq", "role", "text", "residual")
 ROW = (7, "user", "Tokyo?", '{"a":1}')
@@ -81,7 +82,7 @@ def test_a_ring_remembers_the_derived_keys_of_a_bounded_number_of_tenants(monkey
 
 def test_a_cell_of_one_version_is_not_passed_off_as_the_other() -> None:
     made = encrypted(encryption_of())
-    with pytest.raises(NotAuthentic):
+    with pytest.raises(EncryptionError, check=because("not-authentic")):
         decrypted(encryption_of(), (7, "user", made[2].replace("\ue0012:", "\ue0011:"), None))
 
 
@@ -114,7 +115,7 @@ def test_the_same_words_are_never_encrypted_alike() -> None:
 
 @pytest.mark.parametrize("place", [("t2", 0), ("t1", 1), ("t1\x1f", 0)], ids=str)
 def test_a_row_of_another_thread_or_branch_is_refused(place: tuple[Any, ...]) -> None:
-    with pytest.raises(NotAuthentic) as caught:
+    with pytest.raises(EncryptionError, check=because("not-authentic")) as caught:
         decrypted(encryption_of(), encrypted(encryption_of()), *place)
     assert (caught.value.key_id, caught.value.place) == ("k1", f"messages.text of {place[0]!r}, '{place[1]}', '7'")
 
@@ -122,26 +123,26 @@ def test_a_row_of_another_thread_or_branch_is_refused(place: tuple[Any, ...]) ->
 def test_a_cell_of_another_row_column_or_tenant_is_refused() -> None:
     made = encrypted(encryption_of())
     for moved in ((8, *made[1:]), (7, "user", made[3], None)):
-        with pytest.raises(NotAuthentic):
+        with pytest.raises(EncryptionError, check=because("not-authentic")):
             decrypted(encryption_of(), moved)
-    with pytest.raises(NotAuthentic):
+    with pytest.raises(EncryptionError, check=because("not-authentic")):
         decrypted(encryption_of("other"), made)
 
 
 def test_places_that_would_be_written_alike_are_told_apart() -> None:
     (made,) = encryption_of().encrypt("runs", ("input",), [("1",)], "a1:b")
-    with pytest.raises(NotAuthentic):
+    with pytest.raises(EncryptionError, check=because("not-authentic")):
         encryption_of("acme4:a1").decrypt("runs", ("input",), [made], "b")
 
 
 def test_a_cell_of_another_table_is_refused() -> None:
     (made,) = encryption_of().encrypt("message_parts", ("seq", "idx", "text"), [(1, 0, "word")], *PLACE)
-    with pytest.raises(NotAuthentic, match=r"outputs\.text of 't1', '0', '1', '0'"):
+    with pytest.raises(EncryptionError, check=because("not-authentic"), match=r"outputs\.text of 't1', '0', '1', '0'"):
         encryption_of().decrypt("outputs", ("seq", "idx", "text"), [made], *PLACE)
 
 
 def test_another_key_of_the_same_name_is_refused() -> None:
-    with pytest.raises(NotAuthentic):
+    with pytest.raises(EncryptionError, check=because("not-authentic")):
         decrypted(encryption_of(keys={"k1": SECOND}), encrypted(encryption_of()))
 
 
@@ -149,7 +150,7 @@ def test_a_header_that_names_another_key_is_refused() -> None:
     """An attacker changes the header, so that the cell looks as if `reencrypt` had changed it."""
     ring = {"k1": FIRST, "k2": FIRST}
     made = encrypted(encryption_of(keys=ring))
-    with pytest.raises(NotAuthentic):
+    with pytest.raises(EncryptionError, check=because("not-authentic")):
         decrypted(
             encryption_of(keys=ring), [cell.replace(":k1:", ":k2:") if isinstance(cell, str) else cell for cell in made]
         )
@@ -164,7 +165,7 @@ def test_every_flipped_bit_and_every_cut_is_found() -> None:
     ]
     damaged += [cell[:at] for at in range(start, len(cell))] + [f"{cell}A", f"{cell}AAAA", f"{cell}\n"]
     for one in damaged:
-        with pytest.raises(NotAuthentic):
+        with pytest.raises(EncryptionError, check=because("not-authentic")):
             decrypted(encryption, (7, "user", one, None))
 
 
@@ -174,14 +175,16 @@ def test_a_header_of_another_version_is_named() -> None:
 
 
 def test_plain_text_is_refused_without_plaintext() -> None:
-    with pytest.raises(NotEncrypted) as caught:
+    with pytest.raises(EncryptionError, check=because("not-encrypted")) as caught:
         decrypted(encryption_of(), ROW)
     assert caught.value.place == "messages.text of 't1', '0', '7'"
     assert decrypted(encryption_of(plaintext=True), ROW) == list(ROW)
 
 
 def test_a_missing_key_is_named() -> None:
-    with pytest.raises(KeyUnavailable, match="encrypted with the key 'k1', which is not among the keys") as caught:
+    with pytest.raises(
+        EncryptionError, check=because("no-key"), match="encrypted with the key 'k1', which is not among the keys"
+    ) as caught:
         decrypted(encryption_of(keys={"k2": SECOND}), encrypted(encryption_of()))
     assert (caught.value.key_id, caught.value.place) == ("k1", "messages.text of 't1', '0', '7'")
 
@@ -194,9 +197,9 @@ def test_an_older_key_decrypts_and_the_current_one_encrypts() -> None:
 
 def test_a_tenant_without_keys_neither_encrypts_nor_decrypts() -> None:
     gone = Encryption("acme", lambda _: None)
-    with pytest.raises(KeyUnavailable, match="tenant 'acme' has no keys to encrypt with"):
+    with pytest.raises(EncryptionError, check=because("no-key"), match="tenant 'acme' has no keys to encrypt with"):
         encrypted(gone)
-    with pytest.raises(KeyUnavailable, match="'k1', which is not among"):
+    with pytest.raises(EncryptionError, check=because("no-key"), match="'k1', which is not among"):
         decrypted(gone, encrypted(encryption_of()))
 
 

@@ -17,8 +17,6 @@ from chatledger import (
     Feedback,
     KeyRing,
     Ledger,
-    NotAuthentic,
-    NotEncrypted,
     StorageError,
 )
 from chatledger.storage.rows.encryption import ENCRYPTED
@@ -316,7 +314,7 @@ async def test_a_damaged_cell_is_named_or_changes_nothing(database: Database, ta
 def require_told(place: str, planted: str, before: dict[str, Any], after: dict[str, Any], by_check: list[str]) -> None:
     raised = {name: error for name, error in after.items() if isinstance(error, Exception)}
     for name, error in raised.items():
-        assert isinstance(error, (DamagedCell, NotEncrypted, NotAuthentic)), (place, planted, name, error)
+        assert isinstance(error, (DamagedCell, EncryptionError, EncryptionError)), (place, planted, name, error)
         assert str(error).startswith(f"{place} of "), (place, planted, name, error)
         assert CANARY not in "".join(traceback.format_exception(error)), (place, planted)
     assert {name: read for name, read in after.items() if name not in raised} == {
@@ -374,7 +372,7 @@ async def test_a_planted_cell_does_not_hide_the_other_threads(database: Database
         await run(f"UPDATE threads SET metadata = {quoted(BROKEN)} WHERE thread_id = 'u'")
         page = await ledger.threads.list()
         assert [thread.thread_id for thread in page] == ["v", "t"]
-        assert [type(error) for error in page.damaged] == [NotEncrypted]
+        assert [type(error) for error in page.damaged] == [EncryptionError]
         with pytest.raises(EncryptionError, match=r"^threads\.metadata of 'u'"):
             await ledger.threads.get("u")
 

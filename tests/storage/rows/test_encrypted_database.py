@@ -11,9 +11,9 @@ import pytest
 
 from chatledger import (
     ChatLedgerError,
+    EncryptionError,
     InvalidArgument,
     Ledger,
-    TenantEncrypted,
     backup,
     migrate,
     schema_status,
@@ -22,6 +22,7 @@ from chatledger.repositories import Repositories
 from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.faults.proxy import proxied
+from tests.reasons import because
 from tests.storage.databases.test_scope import CALLS, NOON, THEIRS, fill, in_ledger, in_transaction, new_thread
 from tests.storage.rows.test_encrypted_tenants import DELETE, WRITE, everything, external
 from tests.storage.words import RING
@@ -58,7 +59,7 @@ async def test_every_call_that_writes_is_refused_and_stores_nothing(
                     async with scope(ledger) as repositories:
                         try:
                             await call(repositories, THEIRS)
-                        except TenantEncrypted:
+                        except EncryptionError:
                             refused.add(name)
     assert await everything(database) == before
     assert refused >= (WRITE if tenant == "default" else {"threads.create", "threads.load"})
@@ -77,7 +78,7 @@ async def test_a_user_of_a_new_tenant_is_refused_too(database: Database, options
     await record(database)
     async with database.open(**options, tenant="new") as ledger:
         for own in (ledger, ledger.user("ada")) if call != "load" else (ledger,):  # a user's view loads no threads
-            with pytest.raises(TenantEncrypted, match="'new'"):
+            with pytest.raises(EncryptionError, check=because("tenant-encrypted"), match="'new'"):
                 await CREATING[call](own)
     assert not any((await everything(database)).values())
 
@@ -86,7 +87,7 @@ async def test_a_transaction_on_a_connection_of_the_caller_is_refused(database: 
     await record(database)
     async with external(database, tenant="new") as (connection, tx):
         for call in CREATING.values():
-            with pytest.raises(TenantEncrypted):
+            with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
                 await call(tx)
         await connection.commit()
     assert not any((await everything(database)).values())
@@ -98,9 +99,9 @@ async def test_a_ledger_that_knows_the_ends_of_threads_is_refused(database: Data
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
         await record(database)
-        with pytest.raises(TenantEncrypted):
+        with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await ledger.messages.append("t", turn())
-        with pytest.raises(TenantEncrypted):
+        with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await asyncio.gather(*[ledger.messages.append("t", [user(str(n))], rules="lenient") for n in range(8)])
         assert (await ledger.messages.history("t")).version == 5
 
@@ -135,7 +136,7 @@ async def test_the_record_stays(database: Database, tmp_path: Any) -> None:
         copy = str(tmp_path / "copy.db")
         await asyncio.to_thread(backup, database.url, copy)
         async with Ledger.open(copy, tenant="new") as ledger:
-            with pytest.raises(TenantEncrypted):
+            with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
                 await ledger.threads.create("u")
 
 

@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import (
     ChatLedgerError,
+    EncryptionError,
     KeyRing,
     Ledger,
-    TenantEncrypted,
     ThreadNotFound,
     Transaction,
     backup,
@@ -26,6 +26,7 @@ from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
+from tests.reasons import because
 from tests.storage.databases.test_scope import CALLS, NOON, THEIRS, fill, in_ledger, in_transaction, new_thread
 from tests.storage.raw import query
 from tests.storage.words import RING
@@ -87,7 +88,7 @@ async def test_every_call_that_writes_is_refused_and_stores_nothing(database: Da
                     async with scope(ledger) as repositories:
                         try:
                             await call(repositories, THEIRS)
-                        except TenantEncrypted:
+                        except EncryptionError:
                             refused.add(name)
     assert await everything(database) == before
     assert refused >= WRITE
@@ -104,7 +105,11 @@ async def test_a_transaction_on_a_connection_of_the_caller_is_refused_too(databa
     ]
     async with external(database) as (connection, tx):
         for write in writes:
-            with pytest.raises(TenantEncrypted, match="tenant 'default' is encrypted; open the ledger with keys=…"):
+            with pytest.raises(
+                EncryptionError,
+                check=because("tenant-encrypted"),
+                match="tenant 'default' is encrypted; open the ledger with keys=…",
+            ):
                 await write(tx)
         await connection.commit()
     assert await everything(database) == before
@@ -117,7 +122,7 @@ async def test_a_thread_of_another_tenant_is_loaded_only_with_keys(database: Dat
     assert await encrypted(database) == ["default", "other"]
     async with database.open(keys=None, tenant="plain") as ledger:
         other = ledger.tenant("other")
-        with pytest.raises(TenantEncrypted, match="'other'"):
+        with pytest.raises(EncryptionError, check=because("tenant-encrypted"), match="'other'"):
             await ledger.threads.load([other.threads.prepare(new_thread("u"), turn())])
         assert await other.threads.find("u") is None
 
@@ -136,7 +141,7 @@ async def test_deleting_needs_no_keys(database: Database) -> None:
         async with ledger.begin() as tx:
             await tx.threads.delete("d")
         await ledger.erasures.erase_tenant()
-        with pytest.raises(TenantEncrypted):  # the mark is not erased
+        with pytest.raises(EncryptionError, check=because("tenant-encrypted")):  # the mark is not erased
             await ledger.threads.create("e")
     assert (await query(database, "SELECT count(*) FROM threads"))[0][0] == 0
 
@@ -147,7 +152,7 @@ async def test_words_are_not_redacted_without_keys(database: Database) -> None:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
         async with database.open(keys=None) as plain:
-            with pytest.raises(TenantEncrypted):
+            with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
                 await plain.messages.redact("t", 1)
         assert (await ledger.messages.history("t")).messages[0].text == turn()[0].text
 
@@ -172,7 +177,7 @@ async def test_a_ledger_that_knows_the_ends_of_threads_is_refused_after_the_rota
         await plain.threads.create("t")
         await plain.messages.append("t", turn())
         await ledger.reencrypt()
-        with pytest.raises(TenantEncrypted):
+        with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await plain.messages.append("t", turn())
         assert (await ledger.messages.history("t")).version == 5
 
@@ -183,7 +188,7 @@ async def test_a_copy_keeps_the_mark(sqlite_database: Database, tmp_path: Any) -
     copy = Database("sqlite", str(tmp_path / "copy.db"))
     await asyncio.to_thread(backup, sqlite_database.url, copy.url)
     async with copy.open(keys=None) as ledger:
-        with pytest.raises(TenantEncrypted):
+        with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await ledger.threads.create("u")
 
 

@@ -10,14 +10,13 @@ import pytest
 
 from chatledger import (
     Encryption,
+    EncryptionError,
     InvalidArgument,
-    KeyUnavailable,
-    NotEncrypted,
-    TenantEncrypted,
     schema_status,
 )
 from tests.conftest import Database
 from tests.conversations import turn
+from tests.reasons import because
 from tests.storage.raw import query
 from tests.storage.rows.test_encrypted_database import CREATING, KINDS
 from tests.storage.rows.test_encrypted_tenants import FIRST_WRITES, everything, external
@@ -52,7 +51,7 @@ async def test_the_first_write_records_the_database(database: Database, options:
         await FIRST_WRITES[first](ledger)
     assert await recorded(database)
     async with database.open(keys=None, tenant="new", **options) as ledger:
-        with pytest.raises(TenantEncrypted):
+        with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await ledger.threads.create("t")
 
 
@@ -78,12 +77,14 @@ async def test_without_the_record_it_still_refuses_plain_text(database: Database
     before = await everything(database)
     async with database.open(keys=Encryption(rings.get, required=True), tenant="new", **options) as ledger:
         for call in CREATING.values():
-            with pytest.raises(KeyUnavailable, match="tenant 'new' has no keys to encrypt with"):
+            with pytest.raises(
+                EncryptionError, check=because("no-key"), match="tenant 'new' has no keys to encrypt with"
+            ):
                 await call(ledger)
     assert await everything(database) == before
     await query(database, "UPDATE threads SET title = 'planted'")
     async with database.open(keys=REQUIRED, **options) as ledger:
-        with pytest.raises(NotEncrypted):
+        with pytest.raises(EncryptionError, check=because("not-encrypted")):
             await ledger.threads.get("t")
         await ledger.messages.append("t", turn())
     assert await recorded(database)

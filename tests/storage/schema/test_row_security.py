@@ -17,11 +17,11 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import (
+    EncryptionError,
     IdConflict,
     Ledger,
     RunConflict,
     StorageError,
-    TenantEncrypted,
     Transaction,
     migrate,
     schema_status,
@@ -34,6 +34,7 @@ from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
 from tests.faults.test_outcome import until
 from tests.migrations.partitions import create_partitioned_schema
+from tests.reasons import because
 from tests.storage.databases.test_scope import (
     CALLS,
     NOBODYS,
@@ -175,7 +176,7 @@ async def test_the_record_of_encryption_holds_for_new_tenants_under_row_security
         assert (await asyncio.to_thread(migrate, as_owner(secured), encrypted=True)).encrypted
         for own in (ledger, ledger.tenant("new")):
             for thread_id in "tu":
-                with pytest.raises(TenantEncrypted):
+                with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
                     await own.messages.append(thread_id, turn(), create=True)
         assert (await ledger.messages.history("t")).version == 5
 

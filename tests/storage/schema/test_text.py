@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import KeyUnavailable, LimitExceeded
+from chatledger import EncryptionError, LimitExceeded
 from chatledger.models.json import same_json
 from chatledger.storage.schema.text import (
     CIPHERTEXT_HEADER,
@@ -20,6 +20,7 @@ from chatledger.storage.schema.text import (
     encode_key,
     encode_text,
 )
+from tests.reasons import because
 
 # Any character, surrogates included; and those that mean something to the codec, so that they meet.
 TEXT = st.text(alphabet=st.characters()) | st.text(alphabet=f'{ESCAPE_MARK}\\u0d8\x00\ud800\ude00\U0001f600a"')
@@ -72,7 +73,9 @@ def test_no_encoded_text_begins_like_ciphertext(text: str) -> None:
 
 
 def test_decoding_ciphertext_as_text_is_refused() -> None:
-    with pytest.raises(KeyUnavailable, match="encrypted with the key '2026-11', and no keys were given") as caught:
+    with pytest.raises(
+        EncryptionError, check=because("no-key"), match="encrypted with the key '2026-11', and no keys were given"
+    ) as caught:
         decode_text("\ue0011:2026-11:AAAA")
     assert caught.value.key_id == "2026-11"
 

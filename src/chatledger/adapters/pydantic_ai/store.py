@@ -11,9 +11,7 @@ from chatledger.adapters.pydantic_ai.record import KEY, Write, hold, read_stored
 from chatledger.adapters.write import append_within, in_transaction, settled
 from chatledger.arguments import RULES, Kind, require
 from chatledger.errors import (
-    AlreadyExists,
     IdConflict,
-    KvConflict,
     LimitExceeded,
     NotFound,
     RunConflict,
@@ -39,7 +37,7 @@ _KIND = "pydantic-ai"
 _PAGE = 1_000
 _AT_ONCE = 500
 """Threads whose records one statement reads."""
-_CONFLICTS = (AlreadyExists, IdConflict, KvConflict, NotFound, VersionConflict)
+_CONFLICTS = (IdConflict, IdConflict, VersionConflict, NotFound, VersionConflict)
 
 
 class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the type checker does not have Pydantic AI

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from chatledger.errors import AlreadyExists, NotFound
+from chatledger.errors import IdConflict, NotFound
 from chatledger.formats.message_file.models import Count, Flag, Name, Number, Whole
 from chatledger.formats.message_file.protocols import AgentFactoryProtocol, AgentProtocol
 from chatledger.models.base import Model
@@ -90,10 +90,10 @@ class AgentFactory:
             raise UnknownAgent(name) from None
 
     def register_agent(self, agent: AgentProtocol) -> None:
-        """Register an agent. An equal one again changes nothing. Raises AlreadyExists for another of its name."""
+        """Register an agent. An equal one again changes nothing. Raises IdConflict for another of its name."""
         own = agent if isinstance(agent, Agent) else Agent.from_dict(agent.to_dict())
         if self._agents.setdefault(own.name, own) != own:
-            raise AlreadyExists(own.name, f"an agent {own.name!r} with another definition is registered already")
+            raise IdConflict("agent", own.name, f"an agent {own.name!r} with another definition is registered already")
 
     def list_agents(self) -> list[Agent]:
         return list(self._agents.values())
@@ -138,13 +138,13 @@ class Roster:
         return agent
 
     def define(self, name: str, definition: AgentProtocol | Mapping[str, Any]) -> Agent:
-        """Add an agent by its definition. An equal one again changes nothing. Raises AlreadyExists for another of its
+        """Add an agent by its definition. An equal one again changes nothing. Raises IdConflict for another of its
         name.
         """
         fields = definition if isinstance(definition, Mapping) else definition.to_dict()
         agent = Agent.from_dict({**fields, "name": name})
         if self._definitions.get(name, agent) != agent:
-            raise AlreadyExists(name, f"the file already has an agent {name!r} with another definition")
+            raise IdConflict("agent", name, f"the file already has an agent {name!r} with another definition")
         self._definitions[name] = agent
         self._settings.setdefault(name, {})
         return self.get(name)

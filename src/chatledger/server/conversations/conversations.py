@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatledger.errors import AlreadyExists, IdConflict, ThreadNotFound
+from chatledger.errors import IdConflict, ThreadNotFound
 from chatledger.ids import derived_id, new_id
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Thread, is_redacted
@@ -31,7 +31,7 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
     """Create a conversation with its first items, both or none. A repeat with the same idempotency key and the same
     body returns the conversation that it made. The rules are lenient, because a client may store a call alone.
 
-    Raises IdConflict and AlreadyExists if the conversation of the key began with another body.
+    Raises IdConflict and IdConflict if the conversation of the key began with another body.
     """
     conversation_id = _new_id(caller, key)
     require_small(body.items or [])
@@ -45,7 +45,7 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
             if messages:
                 await transaction.messages.append(conversation_id, messages)
         return thread
-    except AlreadyExists:
+    except IdConflict:
         return await _find_same(ledger, conversation_id, body, messages)
 
 
@@ -61,7 +61,7 @@ async def _find_same(
     """The conversation of the key, if the body is the one that made it, as far as the stored items still tell."""
     thread = await find_conversation(ledger, conversation_id)
     if (thread.metadata or {}) != (body.metadata or {}):
-        raise AlreadyExists(conversation_id, f"conversation {conversation_id!r} has other metadata; {_REMEDY}")
+        raise IdConflict("thread", conversation_id, f"conversation {conversation_id!r} has other metadata; {_REMEDY}")
     if messages:
         await _refuse_others(ledger, conversation_id, messages)
     return thread
@@ -75,7 +75,9 @@ async def _refuse_others(ledger: Ledger, conversation_id: str, messages: Sequenc
         found = there.get(seq)
         same = seq <= stored.version if found is None else await _was_same(ledger, found, given)
         if not same:
-            raise IdConflict(given.message_id or "", seq, f"is not what the key's first request stored; {_REMEDY}")
+            taken = given.message_id or ""
+            detail = f"id {taken!r}: is not what the key's first request stored; {_REMEDY}"
+            raise IdConflict("message", taken, detail, seq=seq)
 
 
 async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage) -> bool:

@@ -15,7 +15,6 @@ PATH = "/v1/conversations"
 _STATUSES = {
     "Erased": 404,
     "VersionConflict": 409,
-    "RevisionConflict": 409,
     "RuleViolation": 400,
     "DecodeError": 400,
     "LimitExceeded": 400,

@@ -198,7 +198,7 @@ def _plan(request: AppendRequest, seen: Seen, branch: int, tip: Tip, new_branch:
         judgement = judge(tip, request.messages, branch=branch, level=level)
     except RuleViolation as error:  # the index counts inserted results too, which the caller does not know of
         index = given.message_ids.index(request.message_ids[error.index])
-        raise RuleViolation(error.rule, index, error.message) from None
+        raise RuleViolation(error.rule, index, error.detail) from None
     if judgement.tip.partial_seq is not None:
         judgement = judgement._replace(tip=judgement.tip._replace(lease=request.lease_from(request.now)))
     return Plan(
@@ -228,7 +228,8 @@ def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
         if request.branch is None and seen.forked:
             raise InvalidArgument("expected_version", _AMBIGUOUS)
         if request.expected_version != seen.tip.last_seq:
-            raise VersionConflict(request.thread_id, seen.branch, request.expected_version, seen.tip.last_seq)
+            expected, actual = request.expected_version, seen.tip.last_seq
+            raise VersionConflict("branch", expected, actual, thread_id=request.thread_id, branch=seen.branch)
     return seen.branch, seen.tip
 
 

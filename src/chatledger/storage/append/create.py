@@ -54,7 +54,7 @@ def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
 
 def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
     """Create the thread of the request, in a transaction. Returns None if the thread exists or another writer created
-    it first. Raises Erased and TenantEncrypted.
+    it first. Raises Erased and EncryptionError.
     """
     seen = new_thread(request, new_stamp())
     parameters = _parameters(request) | {"branch": 0, "new_stamp": seen.stamp, **tip_columns(Tip())}

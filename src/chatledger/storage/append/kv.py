@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from chatledger.arguments import DICT_OR_NONE, INT, require
-from chatledger.errors import InvalidArgument, KvConflict, LimitExceeded
+from chatledger.errors import InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.models.json import JsonValue, dumps, json_problem, text_bytes
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.encryption import Tenant
@@ -126,11 +126,11 @@ def version_of(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> int:
 
 
 def put(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetime) -> int:
-    """Write the value, in a transaction. Returns its new version. Raises KvConflict."""
+    """Write the value, in a transaction. Returns its new version. Raises VersionConflict."""
     while (version := store(sql, tenant, place, write, now)) is None:
         found = version_of(sql, tenant, place, write.key)
         if found != write.expected:  # else another writer came between the two statements
-            raise KvConflict(decode_text(write.key), write.expected or 0, found)
+            raise VersionConflict("value", write.expected or 0, found, key=decode_text(write.key))
     return version
 
 

@@ -156,7 +156,7 @@ class Looks:
         return self._found[self._numbers[branch_key(request)]]
 
     def seen(self, request: AppendRequest) -> Seen:
-        """What a preflight of the request sees. Raises DamagedCell and TenantEncrypted."""
+        """What a preflight of the request sees. Raises DamagedCell and EncryptionError."""
         found = self._of(request)
         if found.head is None:
             return read_seen(request, [])

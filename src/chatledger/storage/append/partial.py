@@ -368,4 +368,6 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
 def _refuse_another(stored: ChatMessage, message: ChatMessage) -> None:
     for name in _STAYS:
         if getattr(stored, name) != getattr(message, name):
-            raise IdConflict(stored.message_id or "", stored.seq, f"is stored as a partial message with another {name}")
+            taken = stored.message_id or ""
+            detail = f"id {taken!r}: is stored as a partial message with another {name}"
+            raise IdConflict("message", taken, detail, seq=stored.seq)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chatledger.errors import TenantEncrypted
 from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
@@ -20,7 +19,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window import branch_column
-from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, MARKED_TENANT, refuse_recorded
+from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, MARKED_TENANT, refuse_recorded, tenant_encrypted
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import (
@@ -126,7 +125,7 @@ class Seen:
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends. Raises
-    DamagedCell, and TenantEncrypted if the tenant is encrypted and the ledger has no keys.
+    DamagedCell, and EncryptionError if the tenant is encrypted and the ledger has no keys.
     """
     refuse_recorded(sql, request.tenant)
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch_column(request.branch)}
@@ -142,14 +141,14 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
 
 
 def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
-    """Read the rows of a preflight. Raises DamagedCell and TenantEncrypted."""
+    """Read the rows of a preflight. Raises DamagedCell and EncryptionError."""
     if not rows:
         return Seen(thread_exists=False)
     user_id, rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-16:-3]
     if request.tenant.user not in (None, user_id):  # checked first, so that no repeat and no damage reveals the thread
         return Seen(thread_exists=False, hidden=True)
     if encrypted and request.tenant.encryption is None:
-        raise TenantEncrypted(request.tenant.name)
+        raise tenant_encrypted(request.tenant.name)
     for name, number in (("stamp", stamp), ("absent", absent or 0)):
         if branch is not None and type(number) is not int:
             raise damaged_cell(branches, name, {"thread_id": request.thread_id, "branch": branch})

@@ -55,18 +55,25 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
         if not on_any or any(place[0] != branch for place in seen.found.values()):
             elsewhere = f"is already stored, on branch {branch} and not on branch {asked}"
             kept = f"was removed from branch {asked}, and another branch still has it; pass another id"
-            raise IdConflict(decode_text(stray), seq, kept if branch == asked else elsewhere)
+            raise _taken(request, decode_text(stray), kept if branch == asked else elsewhere, seq)
     found = [seen.found[id_][1] for id_ in request.message_ids if id_ in seen.found]
     consecutive = found == list(range(found[0], found[0] + len(request.message_ids)))
     in_order = len(found) == len(request.message_ids) and found == sorted(found)
     if not (consecutive or (in_order and request.close_open_calls)):
         stored_id, (_, seq) = next(iter(seen.found.items()))
-        raise IdConflict(
-            decode_text(stored_id),
-            seq,
-            "is already stored, but not with the rest of the batch in this order; append only the new messages",
-        )
+        detail = "is already stored, but not with the rest of the batch in this order; append only the new messages"
+        raise _taken(request, decode_text(stored_id), detail, seq)
     return Replay(path, branch, found[0], found[-1], stamp)
+
+
+def _taken(request: AppendRequest, message_id: str | None, detail: str, seq: int | None = None) -> IdConflict:
+    """The error for an id that is stored in another way. A caller never chose an id that is made of its key."""
+    id_, key = message_id or "", request.idempotency_key
+    chosen = any(message.message_id == id_ for message in request.messages)
+    if chosen or key is None:
+        return IdConflict("message", id_, f"id {id_!r}: {detail}", seq=seq)
+    detail = f"idempotency_key {key!r}: its message {id_!r} {detail}"
+    return IdConflict("idempotency_key", id_, detail, seq=seq, idempotency_key=key)
 
 
 _STAMP = """
@@ -85,16 +92,17 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
             encoded = encode_message(message)
             if encoded.message_id in given:
                 if request.draft is not None and message.state == "partial" and replay.stamp is None:
-                    raise IdConflict(message.message_id or "", message.seq, f"is partial on branch {replay.branch}")
+                    raise _taken(request, message.message_id, f"is partial on branch {replay.branch}", message.seq)
                 own = given[encoded.message_id]
                 if encoded != own and not _is_finished_draft(request, message) and not had(gone, message, own):
                     # With a key, the caller may never have seen the id, which is made of the key.
                     remedy = "use another idempotency_key for a new request" if request.has_key else "use another id"
                     detail = f"is already stored, with other content; {remedy}"
-                    raise IdConflict(message.message_id or "", message.seq, detail)
+                    raise _taken(request, message.message_id, detail, message.seq)
                 stored.append(message)
             elif message.state != "synthetic":
-                raise IdConflict(message.message_id or "", message.seq, "is stored between the messages of the batch")
+                detail = "is stored between the messages of the batch"
+                raise _taken(request, message.message_id, detail, message.seq)
     gone.settle()
     stamp = replay.stamp
     if stamp is None:
@@ -201,7 +209,7 @@ def replay_removed(sql: Sql, request: AppendRequest, seen: Seen, removed: Mappin
         else:
             message = _find_stored(gone, seen, row)
         if message is None:
-            raise IdConflict(decode_text(row.message_id or ""), None, "was stored before, with other content")
+            raise _taken(request, decode_text(row.message_id or ""), "was stored before, with other content")
         stored.append(message)
     gone.settle()
     first, last = stored[0].seq or 0, stored[-1].seq or 0

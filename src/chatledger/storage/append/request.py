@@ -94,8 +94,8 @@ class AppendRequest:
     """The draft continues the words of an abandoned draft with its id. Otherwise it starts the message again."""
     digests: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The slow digests that `gone.py` computed for the request, for the next attempt."""
-    has_key: bool = False
-    """An idempotency key was given, so a repeat is searched for on every branch."""
+    idempotency_key: str | None = None
+    """If one was given, a repeat is searched for on every branch."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
     after: int | str | None = None
@@ -115,6 +115,10 @@ class AppendRequest:
         """The length of all texts together."""
         characters = sum([row.characters for row in self.rows])
         return characters + sum([len(one.value) for one in self.kv]) if self.kv else characters
+
+    @property
+    def has_key(self) -> bool:
+        return self.idempotency_key is not None
 
     @property
     def bytes(self) -> int:
@@ -263,7 +267,7 @@ def make_request(
         lease=lease,
         draft=draft,
         continues=continues,
-        has_key=idempotency_key is not None,
+        idempotency_key=idempotency_key,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
         after=after,
         kv=values,
@@ -291,7 +295,8 @@ def moved_since(mark: Mark, thread_id: str, branch: int, version: int) -> Versio
     `branch` is the active one.
     """
     other = f"the mark is of branch {mark.branch}, which is no longer the active branch"
-    return VersionConflict(thread_id, branch, mark.version, version, "" if branch == mark.branch else other)
+    detail = "" if branch == mark.branch else other
+    return VersionConflict("branch", mark.version, version, detail, thread_id=thread_id, branch=branch)
 
 
 def require_messages(messages: Sequence[ChatMessage]) -> None:
@@ -338,7 +343,9 @@ def refusing_copies(messages: Sequence[ChatMessage]) -> Iterator[None]:
 def _refuse_repeated(ids: Sequence[str]) -> None:
     if len(set(ids)) < len(ids):
         repeated = next(id_ for id_, count in Counter(ids).items() if count > 1)
-        raise IdConflict(repeated, None, "occurs twice in the batch; give each message its own id")
+        raise IdConflict(
+            "message", repeated, f"id {repeated!r}: occurs twice in the batch; give each message its own id"
+        )
 
 
 def _refuse_too_large(request: AppendRequest, maximum: int) -> None:

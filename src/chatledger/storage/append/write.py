@@ -140,7 +140,7 @@ def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapp
 
 def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
     """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get separate statements,
-    which can report the stored version. Raises KvConflict.
+    which can report the stored version. Raises VersionConflict.
     """
     if not sql.by_table and not (locked and plan.request.kv):
         return _write_at_once(sql, plan)
@@ -152,7 +152,7 @@ def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
 
 
 def write_values(sql: Sql, request: AppendRequest) -> None:
-    """Write the values of kv that come with an append, in its transaction. Raises KvConflict."""
+    """Write the values of kv that come with an append, in its transaction. Raises VersionConflict."""
     for one in request.kv:
         kv.put(sql, request.tenant, kv.of_thread(request.thread), one, request.now)
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.util import greenlet_spawn
 
-from chatledger.errors import ChatLedgerError, KvConflict, OutcomeUnknown, RunConflict, StorageError
+from chatledger.errors import ChatLedgerError, OutcomeUnknown, RunConflict, StorageError, VersionConflict
 from chatledger.models import Appended
 from chatledger.storage.append.attempt import (
     Attempted,
@@ -159,7 +159,7 @@ class PostgresqlAppend:
             plan = plan_on_cached_tip(request, cached)
             if isinstance(plan, Plan):
                 progress.guard = plan.stamp if request.after is None else ANYTHING
-                with suppress(RunConflict, KvConflict):  # an attempt with a preflight raises it if it is real
+                with suppress(RunConflict, VersionConflict):  # an attempt with a preflight raises it if it is real
                     written = await self._write_plan(plan, progress)
                     if isinstance(written, Moved):
                         return written

@@ -135,7 +135,7 @@ class Scope:
         """Run the work in a transaction; `single` as in `Database.write`. `moves`: the thread, as stored, whose
         followers are notified.
 
-        With keys, the tenant is first marked as encrypted. Without keys, the transaction raises TenantEncrypted if the
+        With keys, the tenant is first marked as encrypted. Without keys, the transaction raises EncryptionError if the
         tenant is encrypted. Work that only `removes` rows skips both, because it needs no keys. A `single` statement
         without keys skips the check too: it continues a draft, and the append that opened the draft made the check.
         """
@@ -173,7 +173,7 @@ class Scope:
 
     async def mark_encrypted(self) -> None:
         """Mark the tenant as encrypted if the ledger has keys for it. This costs one statement for each process and
-        tenant. In a transaction it costs one each time, because a rollback removes the mark. Raises KeyUnavailable if
+        tenant. In a transaction it costs one each time, because a rollback removes the mark. Raises EncryptionError if
         the tenant has no keys and they are required.
         """
         encryption = self.tenant.encryption

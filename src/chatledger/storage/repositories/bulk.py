@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chatledger.errors import AlreadyExists, EncryptionError
+from chatledger.errors import IdConflict, InvalidArgument
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel, Thread, Violation
 from chatledger.rules import Tip, judge
@@ -100,12 +100,12 @@ def _encrypted(tenant: Tenant, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:
-    """Store all the threads, in a transaction. Raises AlreadyExists if a thread or one of its runs is stored already,
+    """Store all the threads, in a transaction. Raises IdConflict if a thread or one of its runs is stored already,
     and Erased if a thread of that id was erased. Raises EncryptionError if plain text would be stored among ciphertext,
     or ciphertext among plain text. The threads may be those of other tenants, so each tenant is marked or refused here.
     """
     if any((one.tenant.encryption is None) != (tenant.encryption is None) for one in new):
-        raise EncryptionError("a new thread is loaded by the ledger that prepared it, with keys or without")
+        raise InvalidArgument("new", "was prepared by a ledger with other keys; load it with that ledger")
     for owner, ids in _ids_by_tenant(new).items():
         if owner.encryption is not None:
             mark(sql, owner)
@@ -120,7 +120,7 @@ def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:
         failure = read_failure(error)
         if failure is None or failure.kind is not Kind.UNIQUE:
             raise
-        raise AlreadyExists("", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
+        raise IdConflict("thread", "", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
 
 
 def load_rows_of(sql: Sql, table: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chatledger.errors import AlreadyExists, ThreadNotFound
+from chatledger.errors import IdConflict, ThreadNotFound
 from chatledger.models import Thread
 from chatledger.storage.append.create import create_thread
 from chatledger.storage.append.preflight import Seen
@@ -27,7 +27,7 @@ class Made:
 
 
 def make_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -> Made:
-    """Raises AlreadyExists, or with `exist_ok` ThreadNotFound for a thread of another user, and Erased."""
+    """Raises IdConflict, or with `exist_ok` ThreadNotFound for a thread of another user, and Erased."""
     existing = find_thread(sql, tenant, thread.thread_id) if exist_ok else None
     if existing is None:
         request = make_request(tenant.seen_by(thread.user_id), thread.thread_id, [], limits=None)
@@ -37,7 +37,7 @@ def make_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -> 
             return Made(thread, seen)
         if not exist_ok:
             detail = f"thread {thread.thread_id!r} exists already; exist_ok=True gives it, if it is not another user's"
-            raise AlreadyExists(thread.thread_id, detail)
+            raise IdConflict("thread", thread.thread_id, detail)
         existing = find_thread(sql, tenant, thread.thread_id)  # another process was faster
     if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
         raise ThreadNotFound(thread.thread_id)

@@ -81,7 +81,7 @@ class DraftWrite:
         try:
             judgement = judge(tip, following, branch=key.branch, level=level) if following else Judgement(tip, [])
         except RuleViolation as error:  # its index is the one in `following`
-            raise RuleViolation(error.rule, error.index + 1, error.message) from None
+            raise RuleViolation(error.rule, error.index + 1, error.detail) from None
         tip = judgement.tip
         if following and tip.partial_seq is not None:
             tip = _with_calls_of_the_response(tip, key)

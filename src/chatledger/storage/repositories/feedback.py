@@ -289,7 +289,8 @@ def _find_one(sql: Sql, tenant: Tenant, which: ColumnElement[bool]) -> Feedback 
 def _require_same(earlier: Feedback, record: Feedback) -> None:
     said = (one.model_dump(include=_WHAT_WAS_SAID) for one in (earlier, record))
     if not same_json(*said):
-        raise IdConflict(earlier.feedback_id or "", None, "is feedback already, with another content")
+        taken = earlier.feedback_id or ""
+        raise IdConflict("feedback", taken, f"id {taken!r}: is feedback already, with another content")
 
 
 def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str, call_index: int | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, type_coerce
 
 from chatledger.arguments import INT, INT_OR_NONE, STR, STR_OR_NONE, Kind, require
-from chatledger.errors import InvalidArgument, KvConflict, LimitExceeded, TenantOnly, ThreadNotFound
+from chatledger.errors import InvalidArgument, LimitExceeded, TenantOnly, ThreadNotFound, VersionConflict
 from chatledger.models import KvValue, Page
 from chatledger.models.json import JsonValue
 from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, require_version, store, version_of
@@ -85,9 +85,9 @@ class KvRepository:
             stored = await ledger.kv.put(("user", "ada"), "theme", {"dark": True})
             await ledger.kv.put(("user", "ada"), "theme", {"dark": False}, expected=stored.version)
 
-        With `expected`, the version of the value that the caller read, or 0 for no value, the call raises KvConflict if
-        the stored value has another version. Raises LimitExceeded for a value that has more bytes than an append may
-        have, 64 MiB by default.
+        With `expected`, the version of the value that the caller read, or 0 for no value, the call raises
+        VersionConflict if the stored value has another version. Raises LimitExceeded for a value that has more bytes
+        than an append may have, 64 MiB by default.
         """
         place = _place(scope)
         require(STR, key=key)
@@ -112,7 +112,7 @@ class KvRepository:
         return await self._scope.write(lambda sql: _merge(sql, tenant, place, key, values, expected, maximum))
 
     async def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool:
-        """Delete a value. Returns False if there is none. `expected` is that of `put`. Raises KvConflict."""
+        """Delete a value. Returns False if there is none. `expected` is that of `put`. Raises VersionConflict."""
         place = _place(scope)
         require(STR, key=key)
         _require_expected(expected)
@@ -282,7 +282,7 @@ def _merge(
         found = _hold(sql, tenant, place, key)
         version = 0 if found is None else found.version
         if expected not in (None, version):
-            raise KvConflict(key, expected or 0, version)
+            raise VersionConflict("value", expected or 0, version, key=key)
         if found is not None and not isinstance(found.value, dict):
             raise InvalidArgument("key", f"{key!r} holds a value that is no object, which put can replace")
         merged = values if found is None else {**found.value, **values}
@@ -308,7 +308,7 @@ def _delete(sql: Sql, tenant: Tenant, place: KvPlace, key: str, expected: int | 
     while not sql.execute(statement).rowcount:
         found = version_of(sql, tenant, place, encode_key(key, "key"))
         if expected is not None and found != expected:
-            raise KvConflict(key, expected, found)
+            raise VersionConflict("value", expected, found, key=key)
         if not found:
             return False
     return True

@@ -117,7 +117,7 @@ class MessageRepository:
 
         `kv` has up to 64 values of the thread, by key, which are written together with the messages, or not at all.
         `ledger.kv` reads them. `kv_expected` has the versions that some of them must have before, 0 for no value;
-        another version is a KvConflict. A repeat writes no value.
+        another version is a VersionConflict. A repeat writes no value.
 
         With `user_id`, a thread of another user, or of none, is not found. `create=True` creates the thread if it does
         not exist, in the same statement, with that user, `kind`, `title` and the level `rules`. They change nothing in
@@ -125,7 +125,7 @@ class MessageRepository:
         found may belong to another user: let the ledger make the ids of threads (`threads.create`), or use random ones.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, KvConflict, Erased, StorageError. Raises OutcomeUnknown if the database
+        DraftLive, RuleViolation, RunConflict, Erased, StorageError. Raises OutcomeUnknown if the database
         went away in the middle.
         """
         request = make_request(
@@ -193,7 +193,9 @@ class MessageRepository:
                 found = compare(history, messages, answers_anew=on_difference == "branch")
             rest, parts = messages[found.same :], found.difference is not None
             if found.difference is not None and on_difference == "error":
-                raise VersionConflict(thread_id, history.branch, found.same, history.version, found.difference)
+                raise VersionConflict(
+                    "branch", found.same, history.version, found.difference, thread_id=thread_id, branch=history.branch
+                )
             if not rest and not parts:
                 version, mark = history.version, history.mark
                 return Appended(version + 1, version, version, [], replayed=True, mark=mark)

@@ -37,7 +37,8 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
     """Returns the number of changed rows by table, once a pass over all threads finds none. Raises EncryptionError."""
     if (encryption := scope.tenant.encryption) is None:
         raise EncryptionError(
-            "there are no keys to encrypt with; open the ledger with keys=, or give `chatledger --keys FILE reencrypt`"
+            "no-key",
+            "there are no keys to encrypt with; open the ledger with keys=, or give `chatledger --keys FILE reencrypt`",
         )
     await scope.mark_encrypted()
     rows: Counter[str] = Counter()

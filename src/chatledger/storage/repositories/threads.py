@@ -25,7 +25,7 @@ from chatledger.arguments import (
     require,
     require_items,
 )
-from chatledger.errors import InvalidArgument, RevisionConflict, ThreadNotFound
+from chatledger.errors import InvalidArgument, ThreadNotFound, VersionConflict
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Hit, Page, RulesLevel, Thread
 from chatledger.models.base import read_moment, refusing
@@ -103,7 +103,7 @@ class ThreadRepository:
         the thread's level; None is the level of the ledger. `created_at` is the present time by default, for imports
         another one, with its zone.
 
-        Raises AlreadyExists if the thread exists, and Erased if a thread of that id was erased. With `exist_ok=True` it
+        Raises IdConflict if the thread exists, and Erased if a thread of that id was erased. With `exist_ok=True` it
         returns the existing thread unchanged, or raises ThreadNotFound if that belongs to another user than `user_id`.
         """
         require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id, kind=kind)
@@ -145,7 +145,7 @@ class ThreadRepository:
         result is open in the copy too.
 
         One transaction copies all, 500 messages at a time, so its cost grows with the path. A SQLite file has no other
-        writer until it is done. Raises ThreadNotFound, BranchNotFound, AlreadyExists and Erased, InvalidCursor for a
+        writer until it is done. Raises ThreadNotFound, BranchNotFound, IdConflict and Erased, InvalidCursor for a
         seq that the branch does not have, and RuleViolation if the last message is still being written.
         """
         require(STR, source=source)
@@ -179,7 +179,7 @@ class ThreadRepository:
     async def load(self, new: Sequence[NewThread]) -> None:
         """Store whole new threads from `prepare`, for imports: all in one transaction, a few statements in all.
 
-        Raises AlreadyExists, Erased, and TenantOnly on a user's ledger, and then stores none of them.
+        Raises IdConflict, Erased, and TenantOnly on a user's ledger, and then stores none of them.
         """
         require_items(_NEW_THREAD, new=new)
         self._scope.refuse_view("threads.load")
@@ -231,7 +231,7 @@ class ThreadRepository:
         update increases the `revision` of the thread by 1.
 
         `merge=True` sets the top-level keys of `metadata` and keeps its other keys. With `expected`, the `revision`
-        that the caller read, the call raises RevisionConflict if another writer updated the thread since.
+        that the caller read, the call raises VersionConflict if another writer updated the thread since.
 
         Stricter `rules` are first checked against the stored messages, which reads every branch as a whole and locks
         the thread; RuleViolation names a message that breaks them. Raises ThreadNotFound.
@@ -448,7 +448,7 @@ def _update_thread(
     if thread is None:
         raise ThreadNotFound(thread_id)
     if expected is not None and expected != thread.revision:
-        raise RevisionConflict(thread_id, expected, thread.revision)
+        raise VersionConflict("thread", expected, thread.revision, thread_id=thread_id)
     if not values:
         return thread
     values["revision"] = thread.revision + 1

@@ -110,7 +110,7 @@ def _read_body(row: Mapping[str, Any]) -> ChatMessage:
 
 
 def decode_body(thread_id: str, row: Mapping[str, Any]) -> ChatMessage:
-    """The message of the body of a row whose cells are as stored and decrypted. Raises DamagedCell, and KeyUnavailable
+    """The message of the body of a row whose cells are as stored and decrypted. Raises DamagedCell, and EncryptionError
     for ciphertext.
     """
     text, key = decode_text(row["body"]), {**row, "thread_id": thread_id}

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import update
 
-from chatledger.errors import TenantEncrypted
+from chatledger.errors import EncryptionError
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import tenants
@@ -51,16 +51,21 @@ def mark(sql: Sql, tenant: Tenant) -> None:
 
 
 def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:
-    """Raises TenantEncrypted if the tenant or the database is encrypted and the ledger has no keys."""
+    """Raises EncryptionError if the tenant or the database is encrypted and the ledger has no keys."""
     if tenant.encryption is not None:
         return
     asked = MARKED_TENANT if sql.distributed else ENCRYPTED_TENANT
     if sql.fetch(asked, {"tenant": tenant.key}):
-        raise TenantEncrypted(tenant.name)
+        raise tenant_encrypted(tenant.name)
     refuse_recorded(sql, tenant)
 
 
 def refuse_recorded(sql: Sql, tenant: Tenant) -> None:
-    """On a distributed database, raises TenantEncrypted if it is recorded as encrypted and the ledger has no keys."""
+    """On a distributed database, raises EncryptionError if it is recorded as encrypted and the ledger has no keys."""
     if sql.distributed and tenant.encryption is None and is_recorded(sql):
-        raise TenantEncrypted(tenant.name)
+        raise tenant_encrypted(tenant.name)
+
+
+def tenant_encrypted(tenant: str) -> EncryptionError:
+    detail = f"tenant {tenant!r} is encrypted; open the ledger with keys=…, or give `chatledger --keys FILE …`"
+    return EncryptionError("tenant-encrypted", detail)

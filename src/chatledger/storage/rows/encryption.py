@@ -26,9 +26,6 @@ from chatledger.errors import (
     DamagedCell,
     EncryptionError,
     InvalidArgument,
-    KeyUnavailable,
-    NotAuthentic,
-    NotEncrypted,
 )
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.cell_counts import CellCounts
@@ -156,7 +153,7 @@ class Encryption:
 
     def encrypt(self, table: str, columns: Sequence[str], rows: Sequence[Cells], *key: Any) -> Sequence[Cells]:
         """The rows with their words encrypted. `key` holds, as stored, the values of the primary key that stand before
-        those in `columns`, without the tenant. Raises KeyUnavailable, and EncryptionError if the keys function fails.
+        those in `columns`, without the tenant. Raises EncryptionError, and EncryptionError if the keys function fails.
         """
         cells, place = _layout(table, tuple(columns), len(key))
         if not cells or not rows:
@@ -209,17 +206,17 @@ class Encryption:
                     else:
                         made[index] = self._decrypt(ring, stored, cells[index] + where)
                 except ValueError:
-                    raise NotAuthentic(_key_id(stored), describe(cells[index] + where)) from None
+                    raise _not_authentic(_key_id(stored), describe(cells[index] + where)) from None
                 except (TypeError, AttributeError):  # SQLite stores bytes in a column of text
-                    raise NotEncrypted(describe(cells[index] + where)) from None
+                    raise _not_encrypted(describe(cells[index] + where)) from None
             decrypted.append(row if made is None else made)
         return decrypted
 
     def ring(self) -> TenantKeys:
-        """The keys to encrypt with. Raises KeyUnavailable."""
+        """The keys to encrypt with. Raises EncryptionError."""
         ring = self._ask()
         if ring is None:
-            raise KeyUnavailable(None, f"tenant {self._tenant!r} has no keys to encrypt with")
+            raise EncryptionError("no-key", f"tenant {self._tenant!r} has no keys to encrypt with")
         return ring
 
     @property
@@ -241,9 +238,8 @@ class Encryption:
         try:
             ring = self._keys(self._tenant)
         except Exception as error:  # a key store's own error: the library raises only errors of its own
-            raise EncryptionError(
-                f"loading the keys of tenant {self._tenant!r} failed: {type(error).__name__}"
-            ) from error
+            detail = f"loading the keys of tenant {self._tenant!r} failed: {type(error).__name__}"
+            raise EncryptionError("no-key", detail) from error
         if ring is not None and not isinstance(ring, KeyRing):
             raise InvalidArgument("keys", f"must return a KeyRing or None, not {type(ring).__name__}")
         return None if ring is None else ring.of(self._tenant)
@@ -254,16 +250,30 @@ class Encryption:
         if header is None:
             if self.plaintext:
                 return stored
-            raise NotEncrypted(describe(where))
+            raise _not_encrypted(describe(where))
         if ring is None or (cipher := ring.ciphers.get(header[0])) is None:
             raise self._unavailable(header[1], header[2], where)
         return cipher.decrypt(_from_base64(stored[header.end() :]), _named(header[0]) + where)
 
     def _unavailable(self, version: str, key_id: str, where: str) -> EncryptionError:
         if version not in (str(FIRST_VERSION), str(VERSION)):
-            return EncryptionError(f"encrypted in version {version}, which this release cannot read", describe(where))
+            detail = f"encrypted in version {version}, which this release cannot read"
+            return EncryptionError("unknown-version", detail, describe(where), key_id=key_id)
         detail = f"encrypted with the key {key_id!r}, which is not among the keys of tenant {self._tenant!r}"
-        return KeyUnavailable(key_id, detail, describe(where))
+        return EncryptionError("no-key", detail, describe(where), key_id=key_id)
+
+
+def _not_authentic(key_id: str, place: str) -> EncryptionError:
+    detail = f"not encrypted with the key {key_id!r} for this place: altered, moved, or another key of that name"
+    return EncryptionError("not-authentic", detail, place, key_id=key_id)
+
+
+def _not_encrypted(place: str) -> EncryptionError:
+    detail = (
+        "stored as plain text: planted, written without keys, or older than the keys; plaintext=True reads it, and"
+        " `chatledger reencrypt --plaintext` encrypts it"
+    )
+    return EncryptionError("not-encrypted", detail, place)
 
 
 def _from_base64(text: str) -> bytes:

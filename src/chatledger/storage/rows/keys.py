@@ -98,7 +98,7 @@ class Encryption:
 
     With `required`, the first write records that the database is encrypted, as `chatledger migrate --encrypted` does.
     From then on a ledger without keys stores nothing, for no tenant. This ledger itself never stores or reads plain
-    text, even if somebody removed the record: a tenant without keys raises KeyUnavailable. Raises InvalidArgument if
+    text, even if somebody removed the record: a tenant without keys raises EncryptionError. Raises InvalidArgument if
     `keys` is no KeyRing and no function.
     """
 
@@ -179,9 +179,9 @@ def read_keys(path: str | os.PathLike[str]) -> Keys:
     try:
         text, _ = read_private(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise EncryptionError(f"the keys cannot be read: {error}") from None
+        raise EncryptionError("no-key", f"the keys cannot be read: {error}") from None
     except NotPrivate as error:
-        raise EncryptionError(str(error)) from None
+        raise EncryptionError("no-key", str(error)) from None
     rings = _read_rings(Path(path), text)
     return rings.get
 
@@ -192,7 +192,7 @@ def _read_rings(file: Path, text: str) -> dict[str, KeyRing]:
         return {tenant: _read_ring(**given) for tenant, given in tenants.items()}
     except (AttributeError, TypeError, ValueError, binascii.Error):
         form = '{"default": {"current": "k1", "keys": {"k1": "base64 of 32 bytes"}}}'
-        raise EncryptionError(f"{file} does not hold keys as {form}") from None
+        raise EncryptionError("no-key", f"{file} does not hold keys as {form}") from None
 
 
 def _read_ring(*, keys: Mapping[str, str], current: str | None = None) -> KeyRing:

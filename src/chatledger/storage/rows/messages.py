@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Column
 
-from chatledger.errors import ChatLedgerError, DamagedCell, EncryptionError, KeyUnavailable, StorageError
+from chatledger.errors import ChatLedgerError, DamagedCell, EncryptionError, StorageError
 from chatledger.models import (
     ROLES,
     AudioPart,
@@ -312,7 +312,7 @@ def decode_each(
     tenant: Tenant, thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row]
 ) -> list[tuple[int, int, ChatMessage | ChatLedgerError]]:
     """As `decode_messages`, with the branch and seq of each message, and an error in the place of each that cannot be
-    read. Raises KeyUnavailable.
+    read. Raises EncryptionError.
     """
     places = [(row[0], row[_SEQ]) for row in messages]
     try:
@@ -348,7 +348,7 @@ def _decode_or_error(
 def is_damage(error: ChatLedgerError) -> bool:
     """Whether the rows of one object are to blame, so that the others can still be read. A missing key is no damage."""
     if isinstance(error, EncryptionError):
-        return error.place is not None and not isinstance(error, KeyUnavailable)
+        return error.place is not None and error.reason != "no-key"
     return isinstance(error, (DamagedCell, HalfStored))
 
 

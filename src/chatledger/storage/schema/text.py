@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from chatledger.errors import InvalidArgument, KeyUnavailable, LimitExceeded
+from chatledger.errors import EncryptionError, InvalidArgument, LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
 
@@ -53,7 +53,7 @@ def _begins_as_ours(text: str) -> bool:
 
 
 def decode_text(stored: str) -> str:
-    """The text of a stored cell. Raises KeyUnavailable for ciphertext: with keys, the caller decrypts it before."""
+    """The text of a stored cell. Raises EncryptionError for ciphertext: with keys, the caller decrypts it before."""
     if stored < ESCAPE_MARK or not stored.startswith(_MARKS):  # the first test suffices for nearly all text
         return stored
     if stored[0] == ESCAPE_MARK:
@@ -63,10 +63,9 @@ def decode_text(stored: str) -> str:
     return stored
 
 
-def no_keys(key_id: str, place: str | None = None) -> KeyUnavailable:
-    return KeyUnavailable(
-        key_id, f"encrypted with the key {key_id!r}, and no keys were given; open the ledger with keys=…", place
-    )
+def no_keys(key_id: str, place: str | None = None) -> EncryptionError:
+    detail = f"encrypted with the key {key_id!r}, and no keys were given; open the ledger with keys=…"
+    return EncryptionError("no-key", detail, place, key_id=key_id)
 
 
 def _escape(character: str) -> str:
