@@ -170,6 +170,9 @@ DURABLE = $(BIN)/python -m tests.postgres --durable
 bench: $(READY)  ## Compare append, load and import with the bare drivers, in under five minutes
 	$(DURABLE) $(BIN)/python -m benchmarks
 
+face: $(READY)  ## Print the public calls with their parameters, which tests/face.toml holds
+	$(BIN)/python -m tests.test_face
+
 bench-full: $(READY)  ## Run bench up to 1,000,000 messages, and write docs/explanation/benchmarks.md and the figures in the README
 	$(DURABLE) $(BIN)/python -m benchmarks --full --page docs/explanation/benchmarks.md --keep .bench
 	$(BIN)/python -m benchmarks.readme

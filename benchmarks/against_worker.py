@@ -23,7 +23,8 @@ from functools import partial
 from multiprocessing.connection import Connection
 
 from benchmarks.turns import MESSAGES, turns
-from chatledger import ChatMessage, Feedback, Ledger, migrate
+from chatledger import ChatMessage, Feedback, Ledger
+from chatledger.admin import migrate
 
 LONG = 1_000
 WRITERS = 16

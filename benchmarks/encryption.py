@@ -16,7 +16,8 @@ import asyncpg
 
 from benchmarks.measure import Call, Rounds, Sample, race
 from benchmarks.turns import turns
-from chatledger import KeyRing, Ledger, migrate
+from chatledger import KeyRing, Ledger
+from chatledger.admin import migrate
 
 KEYS = KeyRing({"2026": bytes(range(32))})
 LONG = 200

@@ -21,7 +21,8 @@ from benchmarks.cases import Extent
 from benchmarks.measure import Call, race
 from benchmarks.progress import say
 from benchmarks.report import Row, Target, sample_rows
-from chatledger import Ledger, Page, Thread
+from chatledger import Ledger, Thread
+from chatledger.types import Page
 
 PAGE = 50
 SHARE = 30

@@ -16,7 +16,8 @@ from benchmarks.ending import run_to_the_end
 from benchmarks.machine import machine
 from benchmarks.measure import Sample
 from benchmarks.report import milliseconds
-from chatledger import ChatMessage, Ledger, StorageError, migrate
+from chatledger import ChatMessage, Ledger, StorageError
+from chatledger.admin import migrate
 
 TASKS = 50
 POOLS = ((4, 1), (5, 0), (16, 4), (20, 0))

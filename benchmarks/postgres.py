@@ -42,7 +42,7 @@ from benchmarks.search import search_rows
 from benchmarks.seed import Plan, fill_postgres
 from benchmarks.service import service_rows
 from benchmarks.sizes import postgres_sizes, size_rows
-from chatledger import migrate
+from chatledger.admin import migrate
 
 REFERENCE = OneStatement.name
 SCANS = "asyncpg, three range scans"

@@ -24,7 +24,7 @@ from benchmarks.machine import machine
 from benchmarks.parts import write_part
 from benchmarks.postgres import require_durable
 from benchmarks.progress import say
-from chatledger import migrate
+from chatledger.admin import migrate
 
 WORKS = {"append": "append of one turn", "load": "load of 1,000 messages", "last": "load of the last 50"}
 SECONDS = 10

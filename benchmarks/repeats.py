@@ -13,7 +13,8 @@ from benchmarks.cases import Extent
 from benchmarks.measure import Call, race_crowds
 from benchmarks.progress import say
 from benchmarks.report import Row, Target, throughput_row
-from chatledger import ChatMessage, Ledger, RuleViolation, RunConflict
+from chatledger import ChatMessage, Ledger, RuleViolation
+from chatledger.errors import RunConflict
 from chatledger.ids import new_id
 
 WRITERS = 64

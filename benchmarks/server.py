@@ -32,7 +32,8 @@ from benchmarks.progress import say
 from benchmarks.report import milliseconds
 from benchmarks.server_list import list_lines
 from benchmarks.turns import turns
-from chatledger import Ledger, migrate
+from chatledger import Ledger
+from chatledger.admin import migrate
 
 SERVER = "chatledger serve"
 _TICKS = os.sysconf("SC_CLK_TCK")

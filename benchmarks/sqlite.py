@@ -44,7 +44,7 @@ from benchmarks.seed import Plan, fill_sqlite
 from benchmarks.service import service_rows
 from benchmarks.sizes import size_rows, sqlite_sizes, sqlite_wal
 from benchmarks.starts import start_rows
-from chatledger import migrate
+from chatledger.admin import migrate
 
 REFERENCE = Aiosqlite.name
 APPEND, GROWTH = Target(1.2), Target(1.15)

@@ -19,7 +19,8 @@ from tests.postgres import server
 
 from benchmarks.ending import run_to_the_end
 from benchmarks.machine import machine
-from chatledger import ChatLedgerError, ChatMessage, Ledger, migrate
+from chatledger import ChatLedgerError, ChatMessage, Ledger
+from chatledger.admin import migrate
 
 THREADS, LOCKED = 60, 34
 SECONDS = 15.0

@@ -1,7 +1,7 @@
 """Alembic's environment for chatledger's own revisions: an environment of its own, with its own version table.
 
-`chatledger.migrate` passes the connection, the schema and the seconds to wait for a lock. It holds the migrator's lock,
-ends the transaction on SQLite and retries on PostgreSQL. `on_version_apply` is called after each revision, in the
+`chatledger.admin.migrate` passes the connection, the schema and the seconds to wait for a lock. It holds the migrator's
+lock, ends the transaction on SQLite and retries on PostgreSQL. `on_version_apply` is called after each revision, in the
 revision's transaction, and keeps row-level security up to date, which no revision does.
 """
 

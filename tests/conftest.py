@@ -16,7 +16,8 @@ from typing import Any, Literal
 import pytest
 from hypothesis import Phase, settings
 
-from chatledger import KeyRing, Ledger, migrate
+from chatledger import KeyRing, Ledger
+from chatledger.admin import migrate
 from tests.postgres import Server, server
 from tests.reuse import Copies
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from chatledger import ChatMessage, History, Ledger, ThreadChange
+from chatledger import ChatMessage, History, Ledger
+from chatledger.types import ThreadChange
 
 LONG = 30
 """Seconds after which a change that does not come is a failure."""

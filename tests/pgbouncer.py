@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from chatledger import Ledger, migrate
+from chatledger import Ledger
+from chatledger.admin import migrate
 from tests.conversations import turn
 from tests.faults.writer import assert_whole
 from tests.postgres import UNPRIVILEGED, free_port, server

@@ -19,11 +19,14 @@ ROOT = Path(chatledger.__file__).parents[1]
 ADAPTERS = ("agent_framework", "google_adk", "langchain", "langgraph", "openai_agents", "pydantic_ai")
 MODULES = (
     "chatledger",
+    "chatledger.admin",
     "chatledger.blocking",
+    "chatledger.errors",
     "chatledger.formats",
     "chatledger.message_file",
     "chatledger.server",
     "chatledger.testing",
+    "chatledger.types",
     *(f"chatledger.adapters.{name}" for name in ADAPTERS),
 )
 REPOSITORIES = "chatledger.repositories"

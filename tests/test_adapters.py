@@ -146,9 +146,10 @@ MISSING = """
 import sys
 sys.modules[{missing!r}] = None
 import chatledger
+import chatledger.errors
 try:
     import chatledger.adapters.openai_agents
-except chatledger.MissingExtra as error:
+except chatledger.errors.MissingExtra as error:
     print(error)
 except ModuleNotFoundError as error:
     print("no", error.name)

@@ -138,8 +138,8 @@ EXAMPLES = {
     "ledger.threads.create",
     "ledger.threads.list",
     "ledger.user",
-    "chatledger.backup",
-    "chatledger.migrate",
+    "chatledger.admin.backup",
+    "chatledger.admin.migrate",
 }
 """The calls that people use most."""
 DESCRIBED = {

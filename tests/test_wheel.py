@@ -78,7 +78,8 @@ def test_a_plain_install_migrates_stores_and_reads(environment: Environment) -> 
 PROGRAM = """
 import asyncio, importlib.util
 import chatledger
-print(chatledger.migrate("a.db").found)
+import chatledger.admin
+print(chatledger.admin.migrate("a.db").found)
 async def main():
     async with chatledger.Ledger.open("a.db") as ledger:
         await ledger.threads.create("t")
@@ -90,7 +91,7 @@ print(any(importlib.util.find_spec(name) for name in ("typer", "rich", "pytest",
 
 
 def test_a_plain_install_prints_the_statements(environment: Environment) -> None:
-    program = "import chatledger; print(chatledger.offline_sql('postgresql://nobody@127.0.0.1:1/nothing'))"
+    program = "import chatledger; print(chatledger.admin.offline_sql('postgresql://nobody@127.0.0.1:1/nothing'))"
     done = environment.run("python", "-W", "error", "-c", program)
     assert (done.returncode, done.stderr) == (0, "")
     assert "CREATE TABLE chatledger.threads" in done.stdout

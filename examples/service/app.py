@@ -21,7 +21,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 import chatledger
-from chatledger import ChatMessage, Draft, Feedback, Ledger, ThreadChange
+from chatledger import ChatMessage, Draft, Feedback, Ledger
+from chatledger.types import ThreadChange
 from examples.service import model, tools
 
 STEPS = 8

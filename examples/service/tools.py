@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import chatledger
-from chatledger import ChatMessage, KvValue, Ledger
+from chatledger import ChatMessage, Ledger
+from chatledger.types import KvValue
 from examples.service import model
 
 CLAIM = timedelta(minutes=1)

@@ -43,6 +43,39 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import Any, ClassVar, Literal
 
+__all__ = [
+    "BranchNotFound",
+    "ChatLedgerError",
+    "Conflict",
+    "DamagedCell",
+    "DecodeError",
+    "DraftLive",
+    "DraftLost",
+    "EncodeError",
+    "EncryptionError",
+    "Erased",
+    "FeedbackNotFound",
+    "FormatError",
+    "IdConflict",
+    "InvalidArgument",
+    "InvalidCursor",
+    "LimitExceeded",
+    "MessageNotFound",
+    "MissingExtra",
+    "NotFound",
+    "NothingToSend",
+    "OutcomeUnknown",
+    "RuleViolation",
+    "RunConflict",
+    "RunNotFound",
+    "SchemaMismatch",
+    "StorageError",
+    "TenantOnly",
+    "ThreadNotFound",
+    "UnknownFormat",
+    "VersionConflict",
+]
+
 
 class ChatLedgerError(Exception):
     """The base of all errors of this library."""

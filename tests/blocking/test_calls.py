@@ -17,11 +17,11 @@ from chatledger import (
     InvalidArgument,
     StorageError,
     Thread,
-    ThreadChange,
     ThreadNotFound,
     VersionConflict,
     blocking,
 )
+from chatledger.types import ThreadChange
 from tests.conftest import KEYS, Database
 
 

@@ -14,7 +14,8 @@ from typing import TypeVar
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
-from chatledger import blocking, migrate
+from chatledger import blocking
+from chatledger.admin import migrate
 from tests.browser.chromium import FLAGS, find
 from tests.browser.conversations import store
 from tests.postgres import Server

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Feedback, Ledger, NothingToSend
+from chatledger import ChatMessage, Feedback, Ledger
+from chatledger.errors import NothingToSend
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.storage.raw import query

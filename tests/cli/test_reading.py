@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from chatledger import Feedback, Ledger, migrate, schema_status
+from chatledger import Feedback, Ledger
+from chatledger.admin import migrate, schema_status
 from tests.cli.commands import Outcome, chatledger
 from tests.conftest import Database
 from tests.conversations import assistant, call, turn, user

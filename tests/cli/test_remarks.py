@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chatledger import Loss, Repair
 from chatledger.cli.remarks import SHOWN, Remarks
+from chatledger.types import Loss, Repair
 from tests.cli.commands import chatledger
 from tests.transfer.files import lines
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, UnknownFormat
+from chatledger import Ledger
+from chatledger.errors import UnknownFormat
 from chatledger.models.json import same_json
 from chatledger.transfer.envelope import Location, from_metadata, take_out
 from chatledger.transfer.import_file import import_file

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, UnknownFormat
+from chatledger import ChatMessage, Ledger
+from chatledger.errors import UnknownFormat
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import model_view, provider_names
 from chatledger.models.json import same_json

@@ -11,11 +11,11 @@ from types import ModuleType
 import pytest
 
 import chatledger
-from chatledger import blocking, formats, message_file, server, testing
+from chatledger import admin, blocking, errors, formats, message_file, server, testing, types
 from chatledger.blocking.face import FACES
 from tests.docs.pages import DOCS, code
 
-MODULES = [chatledger, blocking, formats, message_file, server, testing]
+MODULES = [chatledger, admin, blocking, errors, formats, message_file, server, testing, types]
 PAGES = sorted((DOCS / "reference" / "api").glob("*.md"))
 _DIRECTIVE = re.compile(r"^::: (\S+)\n((?: {4}.*\n)*)", re.MULTILINE)
 _MEMBERS = re.compile(r"^ +members: \[(.*)\]$", re.MULTILINE)
@@ -39,8 +39,10 @@ def public_members(kind: type) -> list[str]:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda it: it.__name__)
 def test_the_public_names_of_the_module_are_on_a_page(module: ModuleType) -> None:
-    names = {f"{module.__name__}.{name}" for name in module.__all__} - {"chatledger.blocking.open"}
-    assert names - set(DESCRIBED) == set()
+    names = {name for name in module.__all__ if (module, name) != (blocking, "open")}
+    if module is errors:  # some stand in `chatledger` too, and there on the page
+        names -= set(chatledger.__all__)
+    assert {f"{module.__name__}.{name}" for name in names} - set(DESCRIBED) == set()
     assert "chatledger.blocking.Ledger.open" in DESCRIBED
 
 

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, LimitExceeded, Limits
+from chatledger import ChatMessage, Ledger, Limits
 from chatledger import ledger as ledger_module
 from chatledger import repositories as calls
+from chatledger.errors import LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
 from chatledger.server import ServerLimits

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.views import VIEWS
 from tests.docs.pages import DOCS, ROOT

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from chatledger import Ledger, migrate
+from chatledger import Ledger
+from chatledger.admin import migrate
 from tests.conversations import turn
 from tests.docs.pages import DOCS, code
 

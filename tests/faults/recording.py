@@ -15,15 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from chatledger import (
-    Appended,
-    ChatLedgerError,
-    ChatMessage,
-    Ledger,
-    MessageNotFound,
-    OutcomeUnknown,
-    StorageError,
-)
+from chatledger import Appended, ChatLedgerError, ChatMessage, Ledger, StorageError
+from chatledger.errors import MessageNotFound, OutcomeUnknown
 from tests.faults.batches import LAST, batch, is_changing, revised, values
 
 OFTEN = 0.1

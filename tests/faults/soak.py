@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from tests.faults.checker import FAILURES, Figures
 from tests.faults.growth import Growth
 from tests.faults.mutants import MUTANTS, Mutant

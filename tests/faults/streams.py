@@ -10,7 +10,8 @@ import threading
 
 import pytest
 
-from chatledger import ChatMessage, DraftLive, Ledger
+from chatledger import ChatMessage, Ledger
+from chatledger.errors import DraftLive
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.checker import Figures

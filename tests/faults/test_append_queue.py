@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, Ledger, OutcomeUnknown, RuleViolation, StorageError, VersionConflict
+from chatledger import Appended, Ledger, RuleViolation, StorageError, VersionConflict
+from chatledger.errors import OutcomeUnknown
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.append.unheard import Unheard
 from chatledger.storage.databases import append_queue, postgresql_group

@@ -17,7 +17,8 @@ from uuid import uuid4
 
 import pytest
 
-from chatledger import DraftLive, Feedback, Ledger, StorageError
+from chatledger import Feedback, Ledger, StorageError
+from chatledger.errors import DraftLive
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository

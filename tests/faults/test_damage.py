@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import Ledger, SchemaMismatch, StorageError
+from chatledger import Ledger, StorageError
+from chatledger.errors import SchemaMismatch
 from tests.faults.damage import THREADS, Left, damage_often, leave, wal_of
 
 DAMAGES = 40

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from chatledger import ChatLedgerError, Ledger, ThreadChange, migrate
+from chatledger import ChatLedgerError, Ledger
+from chatledger.admin import migrate
+from chatledger.types import ThreadChange
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.client import Client, nursery

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from chatledger import Ledger, OutcomeUnknown, StorageError
+from chatledger import Ledger, StorageError
+from chatledger.errors import OutcomeUnknown
 from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 from tests.conftest import Database
 from tests.conversations import assistant

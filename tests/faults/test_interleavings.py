@@ -15,7 +15,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import Feedback, IdConflict, Ledger, NotFound, ThreadNotFound, migrate
+from chatledger import Feedback, Ledger, NotFound, ThreadNotFound
+from chatledger.admin import migrate
+from chatledger.errors import IdConflict
 from tests.conftest import Database
 from tests.faults.awaits import Interrupted
 from tests.faults.batches import batch

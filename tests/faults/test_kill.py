@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.faults.kills import kill_clients, kill_server
 from tests.postgres import Server, own_server

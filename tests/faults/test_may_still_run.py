@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from chatledger import Appended, ChatMessage, Ledger, OutcomeUnknown, RuleViolation, RunConflict
+from chatledger import Appended, ChatMessage, Ledger, RuleViolation
+from chatledger.errors import OutcomeUnknown, RunConflict
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.faults.connections import busy, set_limits

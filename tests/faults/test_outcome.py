@@ -12,14 +12,8 @@ import pytest
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.util import await_only
 
-from chatledger import (
-    Appended,
-    IdConflict,
-    Ledger,
-    OutcomeUnknown,
-    RuleViolation,
-    StorageError,
-)
+from chatledger import Appended, Ledger, RuleViolation, StorageError
+from chatledger.errors import IdConflict, OutcomeUnknown
 from chatledger.storage.append import attempt as append_module
 from chatledger.storage.append.write import Moved
 from chatledger.storage.databases import postgresql_append

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import chatledger
+import chatledger.admin
 from chatledger import Ledger, StorageError
 from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database
@@ -142,7 +143,8 @@ def _run(script: str, *arguments: str) -> str:
 
 READ_ONLY = """
 import asyncio, os, sys, tempfile
-from chatledger import ChatMessage, Ledger, StorageError, backup
+from chatledger import ChatMessage, Ledger, StorageError
+from chatledger.admin import backup
 from tests.faults import mutants
 mutants.activate()
 
@@ -243,10 +245,10 @@ async def test_a_file_that_is_made_is_private_and_so_are_its_wal_and_its_copies(
     async with Ledger.open(tmp_path / "a.db") as ledger:
         await ledger.threads.create(THREAD)
         assert modes(tmp_path) == {"a.db": "600", "a.db-shm": "600", "a.db-wal": "600"}
-    await asyncio.to_thread(chatledger.backup, tmp_path / "a.db", tmp_path / "b.db")
-    await asyncio.to_thread(chatledger.restore, tmp_path / "b.db", tmp_path / "c.db")
-    await asyncio.to_thread(chatledger.migrate, tmp_path / "d.db")
-    await asyncio.to_thread(chatledger.migrate, tmp_path / "d.db", to="0003")
+    await asyncio.to_thread(chatledger.admin.backup, tmp_path / "a.db", tmp_path / "b.db")
+    await asyncio.to_thread(chatledger.admin.restore, tmp_path / "b.db", tmp_path / "c.db")
+    await asyncio.to_thread(chatledger.admin.migrate, tmp_path / "d.db")
+    await asyncio.to_thread(chatledger.admin.migrate, tmp_path / "d.db", to="0003")
     names = ("a.db", "b.db", "c.db", "d.db", f"d.db.{HEAD}.bak")
     assert modes(tmp_path) == dict.fromkeys(names, "600")
 
@@ -259,7 +261,7 @@ async def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
     async with Ledger.open(path) as ledger:
         await ledger.threads.create(THREAD)
         assert set(modes(tmp_path).values()) == {"664"}
-    await asyncio.to_thread(chatledger.backup, path, tmp_path / "b.db")
+    await asyncio.to_thread(chatledger.admin.backup, path, tmp_path / "b.db")
     assert modes(tmp_path) == {"a.db": "664", "b.db": "600"}
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import ChatLedgerError, Ledger, StorageError, migrate
+from chatledger import ChatLedgerError, Ledger, StorageError
+from chatledger.admin import migrate
 from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.urls import LOCK_WAIT
 from tests.conftest import Database

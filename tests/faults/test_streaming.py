@@ -9,7 +9,8 @@ from typing import Literal
 
 import pytest
 
-from chatledger import DraftLost, Ledger, StorageError, ToolCall, ToolCallDelta
+from chatledger import Ledger, StorageError, ToolCall, ToolCallDelta
+from chatledger.errors import DraftLost
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.client import nursery

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger, StorageError, migrate
+from chatledger import InvalidArgument, Ledger, StorageError
+from chatledger.admin import migrate
 from chatledger.storage.databases.retries import Retries
 from tests.conftest import Database
 from tests.conversations import turn

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from chatledger import DecodeError, Loss
+from chatledger.errors import DecodeError
 from chatledger.formats import get_codec, kosong, qwen_agent
 from chatledger.formats.agent_service import ChatMessage as ServiceMessage
+from chatledger.types import Loss
 
 ODD: dict[Any, Any] = {"pair": (1, {2: "a"}), "set": {3}, "live": 1j, "raw": b"x", "kept": [None]}
 NEAREST = {"pair": [1, {"2": "a"}], "set": [3], "live": "1j", "raw": "b'x'", "kept": [None]}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chatledger import DecodeError, FormatError
+from chatledger.errors import DecodeError, FormatError
 from chatledger.formats import format_names, get_codec
 from tests.formats.round_trips import ROUND_TRIPS
 from tests.hostile.payloads import anything, mutated, places_of

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, IdConflict, InvalidArgument, UnknownFormat
+from chatledger import ChatMessage, InvalidArgument
+from chatledger.errors import IdConflict, UnknownFormat
 from chatledger.formats import (
     Codec,
     Decoded,

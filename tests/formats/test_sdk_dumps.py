@@ -14,7 +14,8 @@ from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFuncti
 from openai.types.chat.chat_completion_message_function_tool_call import Function
 from openai.types.responses import ResponseCustomToolCall, ResponseFunctionToolCall
 
-from chatledger import DecodeError, Ledger
+from chatledger import Ledger
+from chatledger.errors import DecodeError
 from chatledger.formats import get_codec
 from chatledger.models.json import same_json
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatLedgerError, DecodeError, Ledger, UnknownFormat
+from chatledger import ChatLedgerError, Ledger
+from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats import format_names, get_codec, recognise, register, registry
 from tests.cli.commands import SOURCE, chatledger
 from tests.formats.packages import make_package

@@ -16,10 +16,11 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, NoReturn
 
-from chatledger import ChatLedgerError, ChatMessage, Draft, Feedback, PartialMessage, Thread, ToolCall, Usage
+from chatledger import ChatLedgerError, ChatMessage, Draft, Feedback, Thread, ToolCall, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
 from chatledger.storage.schema.text import write_mark
+from chatledger.types import PartialMessage
 from tests.conversations import user
 
 CANARY = "c4n4ry"

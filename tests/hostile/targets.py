@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from chatledger import ChatLedgerError, ChatMessage, DecodeError, FormatError
+from chatledger import ChatLedgerError, ChatMessage
+from chatledger.errors import DecodeError, FormatError
 from chatledger.formats import format_names, get_codec, recognise
 from chatledger.models import RulesLevel
 from chatledger.storage.rows.messages import encode_message

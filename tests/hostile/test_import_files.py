@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chatledger import DecodeError
+from chatledger.errors import DecodeError
 from chatledger.formats import format_names
 from chatledger.transfer.records import BadRecord, read_records
 from tests.hostile.payloads import damaged_file

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, SchemaMismatch, StorageError, migrate
+from chatledger import Ledger, StorageError
+from chatledger.admin import migrate
 from chatledger.cli import main
+from chatledger.errors import SchemaMismatch
 from chatledger.models.secrets import SECRET_NAMES, is_secret_name, masked, masked_text
 from tests.conftest import Database
 from tests.migrations.access import all_rows

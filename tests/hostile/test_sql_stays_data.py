@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatledger import ChatMessage, Feedback, InvalidCursor, Ledger, NotFound, PartialMessage
+from chatledger import ChatMessage, Feedback, Ledger, NotFound
+from chatledger.errors import InvalidCursor
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.types import PartialMessage
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.migrations.access import all_rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from chatledger import IdConflict, Ledger, NotFound, ThreadNotFound
+from chatledger import Ledger, NotFound, ThreadNotFound
+from chatledger.errors import IdConflict
 from chatledger.formats.message_file import Agent, AgentFactory, FunctionCall, Message, NoDefaultAgent, UnknownAgent
 from chatledger.message_file import MessageFile
 from tests.message_file.conftest import WEATHER, Reopen

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, IdConflict, Ledger, ToolCall, VersionConflict
+from chatledger import ChatMessage, Ledger, ToolCall, VersionConflict
+from chatledger.errors import IdConflict
 from chatledger.formats.message_file import MessageOutputBuilder
 from chatledger.message_file import MessageFile
 from tests.message_file.conftest import Reopen

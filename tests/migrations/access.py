@@ -14,7 +14,8 @@ from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from chatledger import Ledger, configure_sqlite
+from chatledger import Ledger
+from chatledger.admin import configure_sqlite
 from chatledger.storage.drivers.urls import read_url
 from tests.conftest import Database
 from tests.conversations import user

@@ -36,7 +36,8 @@ def run_together(script: str, *arguments: str, count: int) -> list[str]:
 _PROGRAM = """
 import asyncio, sys, time
 import chatledger
-from chatledger import Ledger, migrate
+from chatledger import Ledger
+from chatledger.admin import migrate
 from chatledger.storage.upgrade import migrate as _
 from tests.faults import mutants
 mutants.activate(client=True)

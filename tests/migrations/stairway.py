@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.migrations.access import all_rows, run_script
 from tests.migrations.catalog import Catalog, read_catalog

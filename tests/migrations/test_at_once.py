@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chatledger import SchemaStatus
+from chatledger.admin import SchemaStatus
 from tests.conftest import Database
 from tests.migrations.access import fetch
 from tests.migrations.processes import run_together

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import inspect
 
-from chatledger import Feedback, Ledger, StorageError, migrate, offline_sql, schema_status
+from chatledger import Feedback, Ledger, StorageError
+from chatledger.admin import migrate, offline_sql, schema_status
 from chatledger.storage.upgrade.discard import ADDED
 from tests.conftest import KEYS, Database
 from tests.conversations import turn, user

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import Ledger, SchemaMismatch, StorageError, migrate, schema_status
+from chatledger import Ledger, StorageError
+from chatledger.admin import migrate, schema_status
+from chatledger.errors import SchemaMismatch
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.cli.commands import chatledger
 from tests.conftest import Database

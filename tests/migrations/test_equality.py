@@ -6,7 +6,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.upgrade.versions import VERSION_TABLE, create_schema
 from tests.conftest import Database

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.migrations.access import fetch, run_script
 from tests.migrations.catalog import read_catalog

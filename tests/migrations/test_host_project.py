@@ -10,7 +10,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.migrations.access import fetch
 from tests.migrations.revisions import HEAD
@@ -21,6 +21,7 @@ from alembic import context
 from sqlalchemy import Column, MetaData, Table, Text, create_engine, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 import chatledger
+import chatledger.admin
 
 metadata = MetaData()
 Table("customers", metadata, Column("name", Text, primary_key=True))
@@ -64,7 +65,7 @@ def upgrade():
 def downgrade():
     op.drop_table("customers")
 """
-FILTER = "include_name=chatledger.alembic_include_name,"
+FILTER = "include_name=chatledger.admin.alembic_include_name,"
 
 
 PUBLIC = {"search_path": "public"}  # the tests' role is called as our schema is, which a host's seldom is

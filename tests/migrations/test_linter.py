@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import offline_sql
+from chatledger.admin import offline_sql
 from tests.migrations.later import later_revision
 
 SQUAWK = Path(sys.executable).parent / "squawk"

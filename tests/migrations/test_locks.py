@@ -8,7 +8,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from chatledger import SchemaStatus, StorageError, migrate
+from chatledger import StorageError
+from chatledger.admin import SchemaStatus, migrate
 from chatledger.storage.upgrade import migrate as migrate_module
 from tests.conftest import Database
 from tests.migrations.later import later_revision

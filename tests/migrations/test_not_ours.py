@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import ChatLedgerError, Ledger, SchemaMismatch, SchemaStatus, StorageError, migrate, schema_status
+from chatledger import ChatLedgerError, Ledger, StorageError
+from chatledger.admin import SchemaStatus, migrate, schema_status
+from chatledger.errors import SchemaMismatch
 from tests.conftest import Database
 from tests.migrations.catalog import read_catalog
 from tests.migrations.revisions import HEAD

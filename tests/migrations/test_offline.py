@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger, migrate, offline_sql
+from chatledger import InvalidArgument, Ledger
+from chatledger.admin import migrate, offline_sql
 from tests.conftest import Database
 from tests.migrations.access import run_script
 from tests.migrations.catalog import read_catalog

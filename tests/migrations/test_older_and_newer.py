@@ -7,7 +7,9 @@ import asyncio
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import InvalidArgument, Ledger, SchemaMismatch, SchemaStatus, migrate, schema_status
+from chatledger import InvalidArgument, Ledger
+from chatledger.admin import SchemaStatus, migrate, schema_status
+from chatledger.errors import SchemaMismatch
 from chatledger.storage.drivers.urls import read_url
 from chatledger.storage.upgrade import versions as schema_module
 from tests.conftest import Database

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import Ledger, SchemaMismatch, SchemaStatus, StorageError, migrate, schema_status
+from chatledger import Ledger, StorageError
+from chatledger.admin import SchemaStatus, migrate, schema_status
+from chatledger.errors import SchemaMismatch
 from chatledger.storage.upgrade import versions as schema_module
 from tests.conftest import Database
 from tests.conversations import texts

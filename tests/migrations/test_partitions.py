@@ -9,7 +9,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
-from chatledger import ChatMessage, Feedback, Ledger, RunConflict, migrate
+from chatledger import ChatMessage, Feedback, Ledger
+from chatledger.admin import migrate
+from chatledger.errors import RunConflict
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.upgrade.versions import VERSION_TABLE
 from tests.conftest import Database

@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel
 from sqlalchemy import Connection, inspect, text
 
-from chatledger import Ledger, migrate
+from chatledger import Ledger
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.migrations.access import connected, run_script, schema_of

@@ -7,7 +7,9 @@ import asyncio
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Ledger, SchemaMismatch, SchemaStatus, StorageError, migrate, offline_sql, schema_status
+from chatledger import Ledger, StorageError
+from chatledger.admin import SchemaStatus, migrate, offline_sql, schema_status
+from chatledger.errors import SchemaMismatch
 from chatledger.storage.drivers.urls import read_url
 from tests.conftest import Database
 from tests.conversations import turn

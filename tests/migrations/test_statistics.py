@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Connection, text
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.migrations.access import connected, run_script
 from tests.migrations.revisions import dump_of, released

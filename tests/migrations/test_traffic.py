@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.migrations.access import run_script
 from tests.migrations.catalog import read_catalog
@@ -121,7 +121,7 @@ def kill_migrators(database: Database, below: str) -> tuple[Traffic, int]:
 KILLED = """
 import os, signal, sys
 from sqlalchemy import Engine, event
-from chatledger import migrate, schema_status
+from chatledger.admin import migrate, schema_status
 from chatledger.storage.upgrade import migrate as _
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from tests.faults import mutants

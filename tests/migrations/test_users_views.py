@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chatledger import StorageError, migrate, schema_status
+from chatledger import StorageError
+from chatledger.admin import migrate, schema_status
 from chatledger.storage.upgrade.users_views import MADE_ANEW
 from tests.conftest import Database
 from tests.migrations.access import connected, fetch, run_script

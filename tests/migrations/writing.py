@@ -22,7 +22,8 @@ from typing import Any
 
 import asyncpg
 
-from chatledger import ChatLedgerError, ChatMessage, Ledger, migrate
+from chatledger import ChatLedgerError, ChatMessage, Ledger
+from chatledger.admin import migrate
 from chatledger.storage.upgrade import versions
 from tests.conftest import Database
 from tests.migrations.access import fetch, schema_of

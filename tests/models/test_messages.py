@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chatledger import AudioPart, ChatMessage, ImagePart, TextPart, ThinkPart, ToolCall, Violation
+from chatledger import AudioPart, ChatMessage, ImagePart, TextPart, ThinkPart, ToolCall
 from chatledger.models import LENIENT, ROLES, Part
+from chatledger.types import Violation
 
 
 def test_a_message_needs_only_a_role() -> None:

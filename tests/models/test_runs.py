@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from chatledger import Run, Usage
+from chatledger import Usage
+from chatledger.types import Run
 
 TOKENS = st.none() | st.integers(0, 2**40)
 COSTS = st.none() | st.decimals(allow_nan=False, allow_infinity=False, places=12, min_value=0, max_value=10**20)

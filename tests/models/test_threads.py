@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chatledger import ChatMessage, Deleted, History, Page, Thread
+from chatledger import ChatMessage, History, Thread
 from chatledger.models import Branch
+from chatledger.types import Deleted, Page
 
 THREAD = {"thread_id": "t", "created_at": "2026-01-01T00:00:00Z", "active_at": "2026-01-01T00:00:00Z"}
 

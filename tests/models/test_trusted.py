@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from chatledger import ChatMessage, Feedback, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall, Violation
+from chatledger import ChatMessage, Feedback, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import build, copy_with, revive, revive_all
+from chatledger.types import Violation
 
 FULL = ChatMessage(
     role="assistant",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatledger import ChatMessage, Violation
+from chatledger import ChatMessage
 from chatledger.models import RulesLevel
 from chatledger.rules import Judgement, OpenCall, Tip, judge
+from chatledger.types import Violation
 
 
 def fold(messages: Sequence[ChatMessage], *, level: RulesLevel = "lenient", tip: Tip | None = None) -> Judgement:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from chatledger import ChatMessage, RuleViolation, Violation
+from chatledger import ChatMessage, RuleViolation
 from chatledger.models import LENIENT, RulesLevel
+from chatledger.types import Violation
 from tests.conversations import assistant, call, result, turn, user
 from tests.rules.folding import broken, fold, tip_of
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import ChatMessage, RuleViolation, Violation
+from chatledger import ChatMessage, RuleViolation
 from chatledger.models import RulesLevel
 from chatledger.rules import Lease, Tip, close_interrupted, complete, grow, interrupted, judge
+from chatledger.types import Violation
 from tests.conversations import assistant, call, result, user
 from tests.rules.folding import open_places, tip_of, waiting
 from tests.rules.test_properties import LISTS, messages, stored

@@ -15,7 +15,7 @@ from weakref import WeakSet
 import pytest
 from sqlalchemy import event
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from tests.conftest import Database
 from tests.migrations.access import connected

@@ -14,13 +14,13 @@ from chatledger import (
     KeyRing,
     Ledger,
     OpaquePart,
-    Page,
     TextPart,
     ThinkPart,
     Thread,
     ToolCall,
 )
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.types import Page
 from tests.conversations import assistant, call, result, user
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from chatledger import ChatLedgerError, ChatMessage, Feedback, Ledger, Thread, Transaction, migrate
+from chatledger import ChatLedgerError, ChatMessage, Feedback, Ledger, Thread, Transaction
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.faults.connections import set_limits

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from chatledger import KeyRing, Ledger, Metrics, OutcomeUnknown, VersionConflict
+from chatledger import KeyRing, Ledger, VersionConflict
+from chatledger.errors import OutcomeUnknown
 from chatledger.models.base import Model
+from chatledger.types import Metrics
 from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.faults.connections import set_limits

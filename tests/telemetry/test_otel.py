@@ -254,9 +254,10 @@ def test_without_the_extra_an_error_names_it() -> None:
 import sys
 sys.modules["opentelemetry"] = None
 import chatledger
+import chatledger.errors
 try:
     chatledger.OpenTelemetry()
-except chatledger.MissingExtra as error:
+except chatledger.errors.MissingExtra as error:
     print(error.extra, error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)

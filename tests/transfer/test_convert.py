@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, Loss, NothingToSend
+from chatledger import Ledger
+from chatledger.errors import NothingToSend
 from chatledger.formats import format_names
 from chatledger.models.json import same_json
 from chatledger.transfer.convert import Conversion, Converted, convert_file
 from chatledger.transfer.export import export_all, export_conversations, read_index
 from chatledger.transfer.record_writer import RecordWriter
 from chatledger.transfer.report import Failure
+from chatledger.types import Loss
 from tests.transfer.files import array, bring, lines, talk
 
 SAMPLES = sorted(path for path in (Path(__file__).parents[2] / "samples").iterdir() if path.suffix != ".md")

@@ -7,19 +7,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    ChatMessage,
-    DecodeError,
-    IdConflict,
-    Ledger,
-    LimitExceeded,
-    Limits,
-    RuleViolation,
-    StorageError,
-    Thread,
-    UnknownFormat,
-    VersionConflict,
-)
+from chatledger import ChatMessage, Ledger, Limits, RuleViolation, StorageError, Thread, VersionConflict
+from chatledger.errors import DecodeError, IdConflict, LimitExceeded, UnknownFormat
 from chatledger.storage.repositories.bulk import NewThread
 from chatledger.storage.repositories.threads import ThreadRepository
 from chatledger.transfer import import_file, new_threads

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from chatledger import ChatMessage, IdConflict, InvalidArgument, Ledger, StorageError, VersionConflict
+from chatledger import ChatMessage, InvalidArgument, Ledger, StorageError, VersionConflict
+from chatledger.errors import IdConflict
 from chatledger.transfer.import_store import StoreOptions
 from chatledger.transfer.report import ImportReport
 from chatledger.transfer.stores import adk

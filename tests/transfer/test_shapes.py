@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import ChatMessage, DecodeError, Ledger, ToolCall, UnknownFormat
+from chatledger import ChatMessage, Ledger, ToolCall
+from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats import get_codec
 from chatledger.models.json import same_json
 from chatledger.transfer.envelope import from_metadata, pack, take_out

@@ -68,7 +68,7 @@ def demo(
 
 
 def _migrate(url: str | None) -> None:
-    from chatledger import migrate
+    from chatledger.admin import migrate
 
     migrate(url)
 

@@ -69,17 +69,18 @@ def migrate(
 
     def command() -> int:
         import chatledger
+        import chatledger.admin
         from chatledger.storage.schema.distribution import LocalRows
 
         _check_options(to, sql=sql, yes=yes, rls=rls, distributed=distributed)
         if encrypted and (sql or to != "head"):
             raise UsageError("--encrypted needs the newest tables of a database; leave out --sql and --to")
         if sql:
-            print(chatledger.offline_sql(url, to=to), end="")
+            print(chatledger.admin.offline_sql(url, to=to), end="")
             return ExitCode.OK
         try:
             with working("migrating", quiet=as_json):
-                status = chatledger.migrate(
+                status = chatledger.admin.migrate(
                     url,
                     to=to,
                     rls=rls,
@@ -120,8 +121,9 @@ def schema(
         if views:
             return _explain_views(as_json=as_json)
         import chatledger
+        import chatledger.admin
 
-        status = chatledger.schema_status(url)
+        status = chatledger.admin.schema_status(url)
         if as_json:
             print(_as_json(status))
         else:

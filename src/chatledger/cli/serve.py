@@ -111,7 +111,7 @@ def serve(
 
             raise MissingExtra("server", "chatledger serve") from None
         if migrate:
-            from chatledger import migrate as migrate_schema
+            from chatledger.admin import migrate as migrate_schema
 
             migrate_schema(url)
         in_ledger(url, tenant, _nothing)  # finds a database that cannot be served now, and not in each worker

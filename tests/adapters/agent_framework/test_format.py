@@ -10,7 +10,8 @@ from agent_framework import Content, Message
 from anthropic.types import ThinkingBlock
 from openai.types.responses.response_reasoning_item import Summary
 
-from chatledger import DecodeError, EncodeError, Ledger
+from chatledger import Ledger
+from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats import get_codec, recognise
 from chatledger.formats.agent_framework import CODEC
 from chatledger.models.json import same_json

@@ -17,7 +17,8 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from chatledger import DecodeError, EncodeError, Ledger
+from chatledger import Ledger
+from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats import recognise
 from chatledger.formats.langchain import CODEC
 from chatledger.testing import check_format

@@ -10,8 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from chatledger import DecodeError, Ledger, ThreadNotFound
+from chatledger import Ledger, ThreadNotFound
 from chatledger.adapters.langgraph import project
+from chatledger.errors import DecodeError
 from chatledger.formats.langchain import CODEC
 from tests.conftest import Database
 

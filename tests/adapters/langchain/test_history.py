@@ -14,8 +14,9 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
-from chatledger import DecodeError, Ledger, StorageError, ThreadNotFound
+from chatledger import Ledger, StorageError, ThreadNotFound
 from chatledger.adapters.langchain import LedgerChatMessageHistory
+from chatledger.errors import DecodeError
 from tests.conftest import Database
 
 CALLS = 2_000

@@ -12,7 +12,6 @@ from agents.memory import SessionSettings
 from chatledger import (
     ChatLedgerError,
     ChatMessage,
-    DraftLive,
     InvalidArgument,
     Ledger,
     Limits,
@@ -21,6 +20,7 @@ from chatledger import (
     ToolCallDelta,
 )
 from chatledger.adapters.openai_agents import ChatLedgerSession, UndecodableItem
+from chatledger.errors import DraftLive
 from tests.conftest import Database
 from tests.leases import pass_time
 

@@ -13,8 +13,9 @@ from agents.extensions.memory import EncryptedSession, encrypt_session
 from agents.memory import OpenAIResponsesCompactionSession
 from cryptography import fernet
 
-from chatledger import ChatMessage, DraftLive, Feedback, Ledger, LimitExceeded, Limits
+from chatledger import ChatMessage, Feedback, Ledger, Limits
 from chatledger.adapters.openai_agents import ChatLedgerSession, UndecodableItem
+from chatledger.errors import DraftLive, LimitExceeded
 from tests.adapters.openai_agents.scripted import Scripted, calls, says
 from tests.adapters.openai_agents.test_session import ANSWER, CALL_A, CALL_B, ITEMS, RESULT_A, RESULT_B, USER
 from tests.conftest import Database

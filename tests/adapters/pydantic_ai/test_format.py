@@ -11,8 +11,8 @@ from pydantic_ai import Agent
 from pydantic_ai import messages as ai
 from pydantic_ai.models.test import TestModel
 
-from chatledger import EncodeError, Ledger
-from chatledger.errors import DecodeError
+from chatledger import Ledger
+from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats import format_names, get_codec, recognise
 from chatledger.models import ChatMessage, ImagePart, TextPart
 from chatledger.models.json import same_json

@@ -13,11 +13,11 @@ from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationEntry, ConversationRecord
 from pydantic_ai.tools import DeferredToolRequests
 
-from chatledger import ChatMessage, IdConflict, Ledger, Limits
+from chatledger import ChatMessage, Ledger, Limits
 from chatledger.adapters.pydantic_ai import EntryNotFound, LedgerConversationStore
 from chatledger.adapters.pydantic_ai import record as records
 from chatledger.adapters.pydantic_ai import store as stores
-from chatledger.errors import DecodeError, InvalidArgument
+from chatledger.errors import DecodeError, IdConflict, InvalidArgument
 from tests.adapters.pydantic_ai.objects import HISTORY, TIME
 from tests.conftest import Database
 from tests.faults.proxy import proxied

@@ -11,16 +11,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition
 
-from chatledger import (
-    ChatMessage,
-    DraftLive,
-    InvalidArgument,
-    Ledger,
-    RuleViolation,
-    RunConflict,
-    ThreadNotFound,
-    VersionConflict,
-)
+from chatledger import ChatMessage, InvalidArgument, Ledger, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger.errors import DraftLive, RunConflict
 from tests.faults.machine.model import Model, ModelThread, Scope, answers, open_calls
 
 T = TypeVar("T")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from chatledger import BranchNotFound, InvalidCursor, RuleViolation
+from chatledger import RuleViolation
+from chatledger.errors import BranchNotFound, InvalidCursor
 from tests.conversations import assistant, user
 from tests.faults.machine.base import Base, texts, threads
 from tests.faults.machine.model import ModelBranch, ModelThread, open_calls, place_of

@@ -5,15 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from chatledger import (
-    BranchNotFound,
-    ChatMessage,
-    DraftLive,
-    InvalidCursor,
-    MessageNotFound,
-    RuleViolation,
-    VersionConflict,
-)
+from chatledger import ChatMessage, RuleViolation, VersionConflict
+from chatledger.errors import BranchNotFound, DraftLive, InvalidCursor, MessageNotFound
 from tests.conversations import user
 from tests.faults.machine.base import Base, has_removed, needs, texts, threads
 from tests.faults.machine.model import ModelThread, place_of, without_words

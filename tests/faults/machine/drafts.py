@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis.stateful import rule
 
-from chatledger import DraftLive
+from chatledger.errors import DraftLive
 from tests.conversations import assistant, user
 from tests.faults.machine.base import Base, needs, texts, threads
 from tests.faults.machine.model import ModelThread

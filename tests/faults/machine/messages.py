@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from chatledger import ChatMessage, DraftLive, IdConflict, RuleViolation, VersionConflict
+from chatledger import ChatMessage, RuleViolation, VersionConflict
+from chatledger.errors import DraftLive, IdConflict
 from tests.conversations import assistant, call, result, user
 from tests.faults.machine.base import Base, has_removed, needs, run_ids, texts, threads
 from tests.faults.machine.model import Mark, ModelThread, open_calls

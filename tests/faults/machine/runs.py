@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from chatledger import Feedback, RunConflict, RunNotFound
+from chatledger import Feedback
+from chatledger.errors import RunConflict, RunNotFound
 from tests.faults.machine.base import Base, run_ids, threads
 
 

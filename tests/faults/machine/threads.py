@@ -7,13 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from chatledger import (
-    IdConflict,
-    InvalidCursor,
-    RuleViolation,
-    ThreadNotFound,
-    VersionConflict,
-)
+from chatledger import RuleViolation, ThreadNotFound, VersionConflict
+from chatledger.errors import IdConflict, InvalidCursor
 from tests.conversations import assistant, user
 from tests.faults.machine.base import THREADS, USERS, Base, texts, threads
 from tests.faults.machine.model import ModelThread

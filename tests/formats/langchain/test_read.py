@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    ChatMessage,
-    DecodeError,
-    FilePart,
-    ImagePart,
-    OpaquePart,
-    TextPart,
-    ThinkPart,
-    ToolCall,
-    VideoPart,
-)
+from chatledger import ChatMessage, FilePart, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall, VideoPart
+from chatledger.errors import DecodeError
 from chatledger.formats.langchain import CODEC
 from tests.formats.langchain.samples import SAMPLES
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import MissingExtra
+from chatledger.errors import MissingExtra
 from chatledger.formats import Codec, ModelCodec, format_names, get_codec
 from chatledger.formats.losses.capabilities import SAMPLES
 from chatledger.models import TextPart

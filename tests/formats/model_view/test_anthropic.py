@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Repair, TextPart, ThinkPart
+from chatledger import ChatMessage, TextPart, ThinkPart
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import model_view
+from chatledger.types import Repair
 from tests.conversations import assistant, call, result, turn, user
 
 CODEC = get_codec("anthropic")

@@ -9,7 +9,8 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from chatledger import ChatMessage, NothingToSend
+from chatledger import ChatMessage
+from chatledger.errors import NothingToSend
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import get_provider, model_view, provider_names, repair
 from chatledger.models.json import same_json

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Repair
+from chatledger import ChatMessage
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import model_view
+from chatledger.types import Repair
 from tests.conversations import assistant, call, result, turn, user
 
 CODEC = get_codec("openai-chat")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import MissingExtra
-from chatledger.errors import DecodeError
+from chatledger.errors import DecodeError, MissingExtra
 from chatledger.formats.pydantic_ai import CODEC
 from chatledger.formats.pydantic_ai.parts import digest
 from chatledger.models import (

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from chatledger import DecodeError, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall, UnknownFormat
+from chatledger import Ledger, OpaquePart, TextPart, ThinkPart, ToolCall
+from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats.streams import get_stream, stream_names
 from chatledger.models.deltas import Growing
 

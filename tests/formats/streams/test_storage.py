@@ -9,16 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
-from chatledger import (
-    ChatLedgerError,
-    ChatMessage,
-    DraftLost,
-    Ledger,
-    LimitExceeded,
-    Limits,
-    RuleViolation,
-    Usage,
-)
+from chatledger import ChatLedgerError, ChatMessage, Ledger, Limits, RuleViolation, Usage
+from chatledger.errors import DraftLost, LimitExceeded
 from chatledger.formats import get_codec
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, RESULT_COLUMNS

@@ -8,17 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from chatledger import (
-    ChatMessage,
-    Feedback,
-    ImagePart,
-    Ledger,
-    OpaquePart,
-    TextPart,
-    ThinkPart,
-    ToolCall,
-    Usage,
-)
+from chatledger import ChatMessage, Feedback, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from tests.conversations import assistant, call, result, turn, user
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from sqlalchemy import Table
 
-from chatledger import KeyRing, Ledger, migrate, offline_sql
+from chatledger import KeyRing, Ledger
+from chatledger.admin import migrate, offline_sql
 from chatledger.storage.schema.tables import INSERTION_ORDER, SCHEMA
 from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database

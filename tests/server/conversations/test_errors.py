@@ -12,7 +12,8 @@ from fastapi import FastAPI
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseIncludable
 
-from chatledger import Ledger, OutcomeUnknown
+from chatledger import Ledger
+from chatledger.errors import OutcomeUnknown
 from chatledger.server import ServerLimits, create_app
 from chatledger.storage.repositories.threads import ThreadRepository
 from tests.server.conftest import by_header, client_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import migrate
+from chatledger.admin import migrate
 from chatledger.server import Caller, TokenFile
 from tests.docs.pages import DOCS, Reader
 from tests.server.conftest import serving

@@ -7,20 +7,15 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
+from chatledger import ChatMessage, InvalidArgument, Ledger, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger.errors import (
     BranchNotFound,
-    ChatMessage,
     DraftLive,
     IdConflict,
-    InvalidArgument,
     InvalidCursor,
-    Ledger,
     LimitExceeded,
     MessageNotFound,
-    RuleViolation,
     RunConflict,
-    ThreadNotFound,
-    VersionConflict,
 )
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user

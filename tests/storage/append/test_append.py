@@ -9,22 +9,18 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from chatledger import (
-    BranchNotFound,
     ChatMessage,
-    DraftLive,
-    IdConflict,
     InvalidArgument,
     Ledger,
-    LimitExceeded,
     Limits,
     RuleViolation,
-    RunConflict,
     StorageError,
     ThreadNotFound,
     Transaction,
     VersionConflict,
-    configure_sqlite,
 )
+from chatledger.admin import configure_sqlite
+from chatledger.errors import BranchNotFound, DraftLive, IdConflict, LimitExceeded, RunConflict
 from chatledger.storage.append import attempt as attempt_module
 from chatledger.storage.append import preflight as preflight_module
 from chatledger.storage.append import write as write_module

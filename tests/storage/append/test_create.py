@@ -9,18 +9,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    EncryptionError,
-    Erased,
-    IdConflict,
-    InvalidArgument,
-    Ledger,
-    LimitExceeded,
-    RuleViolation,
-    RunConflict,
-    ThreadNotFound,
-    VersionConflict,
-)
+from chatledger import InvalidArgument, Ledger, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger.errors import EncryptionError, Erased, IdConflict, LimitExceeded, RunConflict
 from tests.conftest import KEYS, Database
 from tests.conversations import result, texts, turn, user
 from tests.faults.proxy import Proxy, proxied

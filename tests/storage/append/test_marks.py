@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    ChatMessage,
-    DraftLive,
-    IdConflict,
-    InvalidArgument,
-    Ledger,
-    ThreadNotFound,
-    VersionConflict,
-)
+from chatledger import ChatMessage, InvalidArgument, Ledger, ThreadNotFound, VersionConflict
+from chatledger.errors import DraftLive, IdConflict
 from tests.conftest import Database
 from tests.conversations import assistant, call, texts, turn, user
 from tests.faults.proxy import proxied

@@ -17,16 +17,8 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import (
-    ChatMessage,
-    Erased,
-    IdConflict,
-    Ledger,
-    RunConflict,
-    StorageError,
-    Transaction,
-    VersionConflict,
-)
+from chatledger import ChatMessage, Ledger, StorageError, Transaction, VersionConflict
+from chatledger.errors import Erased, IdConflict, RunConflict
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import call, result, texts, turn, user

@@ -10,7 +10,9 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import QueuePool
 
-from chatledger import ChatLedgerError, InvalidArgument, Ledger, OutcomeUnknown, StorageError, configure_sqlite
+from chatledger import ChatLedgerError, InvalidArgument, Ledger, StorageError
+from chatledger.admin import configure_sqlite
+from chatledger.errors import OutcomeUnknown
 from chatledger.storage.drivers.urls import POOL, read_url
 from tests.conftest import Database
 from tests.conversations import turn, user

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, ChatMessage, IdConflict, Ledger, RuleViolation, RunConflict, ThreadNotFound
+from chatledger import Appended, ChatMessage, Ledger, RuleViolation, ThreadNotFound
+from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.databases import append_queue
 from chatledger.storage.drivers.asyncpg import AsyncpgDriver, Checkout
 from tests.conftest import KEYS, Database

@@ -10,7 +10,9 @@ import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import InvalidCursor, Ledger, StorageError, ThreadNotFound, migrate
+from chatledger import Ledger, StorageError, ThreadNotFound
+from chatledger.admin import migrate
+from chatledger.errors import InvalidCursor
 from chatledger.storage.databases import replica as replica_module
 from tests.conftest import Database
 from tests.conversations import turn

@@ -17,11 +17,12 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import Draft, Feedback, Ledger, PartialMessage, Thread, Transaction, Usage
+from chatledger import Draft, Feedback, Ledger, Thread, Transaction, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
 from chatledger.storage.schema.tables import INSERTION_ORDER, tenants
 from chatledger.storage.schema.text import encode_key, write_mark
+from chatledger.types import PartialMessage
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.storage.raw import query

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, ChatMessage, IdConflict, Ledger, RunConflict, TextPart, Transaction
+from chatledger import Appended, ChatMessage, Ledger, TextPart, Transaction
+from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION
 from chatledger.storage.databases import append_queue
 from chatledger.storage.drivers import urls

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, IdConflict, Ledger, RuleViolation, RunConflict
+from chatledger import ChatMessage, Ledger, RuleViolation
+from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.drivers.sqlite import SqliteConnection
 
 THREADS = [f"t{number}" for number in range(8)]

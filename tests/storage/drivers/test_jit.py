@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Ledger, StorageError, migrate
+from chatledger import Ledger, StorageError
+from chatledger.admin import migrate
 from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.sql import Sql
 from tests.conftest import Database

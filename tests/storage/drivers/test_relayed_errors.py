@@ -10,7 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import Ledger, OutcomeUnknown, RunConflict, StorageError
+from chatledger import Ledger, StorageError
+from chatledger.errors import OutcomeUnknown, RunConflict
 from chatledger.storage.drivers.errors import BRANCHES_KEY, Kind, foreign_run, is_key, read_failure, translate
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chatledger import CallPlace, ChatMessage, Ledger, LimitExceeded
+from chatledger import ChatMessage, Ledger
+from chatledger.errors import LimitExceeded
+from chatledger.types import CallPlace
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from chatledger import History, Ledger, LimitExceeded
+from chatledger import History, Ledger
+from chatledger.errors import LimitExceeded
 from tests.conversations import assistant, turn
 
 WINDOWS: list[dict[str, Any]] = [

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, LimitExceeded, Violation
+from chatledger import ChatMessage, Ledger
+from chatledger.errors import LimitExceeded
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history import one_statement, tokens
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import find_path
 from chatledger.storage.history.window import Window
+from chatledger.types import Violation
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.storage.raw import query

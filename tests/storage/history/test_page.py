@@ -10,17 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chatledger import (
-    BranchNotFound,
-    ChatMessage,
-    History,
-    InvalidArgument,
-    InvalidCursor,
-    Ledger,
-    LimitExceeded,
-    MessageNotFound,
-    ThreadNotFound,
-)
+from chatledger import ChatMessage, History, InvalidArgument, Ledger, ThreadNotFound
+from chatledger.errors import BranchNotFound, InvalidCursor, LimitExceeded, MessageNotFound
 from chatledger.storage.history import one_statement as one_statement_module
 from chatledger.storage.history import page as history_module
 from chatledger.storage.history import path as path_module

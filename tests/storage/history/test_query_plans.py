@@ -18,7 +18,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import Appended, Ledger, RunConflict
+from chatledger import Appended, Ledger
+from chatledger.errors import RunConflict
 from chatledger.ids import new_id
 from chatledger.storage.drivers import sqlite
 from tests.conftest import Database

@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import (
-    ChatMessage,
-    ImagePart,
-    Ledger,
-    LimitExceeded,
-    OpaquePart,
-    TextPart,
-    ThinkPart,
-    ToolCall,
-)
+from chatledger import ChatMessage, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall
+from chatledger.errors import LimitExceeded
 from chatledger.storage.history.tokens import LARGEST, PAGE, estimate_tokens
 from tests.conversations import assistant, call, result, turn, user
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatledger import Alternative, BranchNotFound, Ledger, MessageNotFound, ThreadNotFound
+from chatledger import Ledger, ThreadNotFound
+from chatledger.errors import BranchNotFound, MessageNotFound
+from chatledger.types import Alternative
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.storage.raw import query

@@ -16,7 +16,8 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 import chatledger
-from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Limits, Thread, Transaction
+from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Thread, Transaction
+from chatledger.errors import LimitExceeded
 from chatledger.repositories import Repositories
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository

@@ -14,23 +14,26 @@ import pytest
 from pydantic import ValidationError
 
 import chatledger
+import chatledger.admin
 from chatledger import (
-    BranchNotFound,
     ChatMessage,
-    DecodeError,
     Feedback,
-    IdConflict,
     InvalidArgument,
     Ledger,
-    LimitExceeded,
-    MessageNotFound,
     RuleViolation,
-    RunConflict,
-    RunNotFound,
-    SchemaMismatch,
     StorageError,
     ThreadNotFound,
     ToolCall,
+)
+from chatledger.errors import (
+    BranchNotFound,
+    DecodeError,
+    IdConflict,
+    LimitExceeded,
+    MessageNotFound,
+    RunConflict,
+    RunNotFound,
+    SchemaMismatch,
 )
 from chatledger.models import LENIENT
 from chatledger.models.json import MAX_DEPTH, same_json
@@ -377,11 +380,11 @@ async def test_a_missing_database_is_an_error_that_names_it(tmp_path: Path, pg_d
 async def test_a_file_that_is_no_database_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     path.write_bytes(b"Dear diary, " * 1_000)
-    for use in (lambda: Ledger.open(path), lambda: asyncio.to_thread(chatledger.schema_status, path)):
+    for use in (lambda: Ledger.open(path), lambda: asyncio.to_thread(chatledger.admin.schema_status, path)):
         with pytest.raises(StorageError, match=re.escape(f"{path} is not a SQLite database")):
             await use()
     with pytest.raises(StorageError, match=re.escape(f"{path} is not a SQLite database")):
-        chatledger.restore(path, tmp_path / "other.db")
+        chatledger.admin.restore(path, tmp_path / "other.db")
     assert path.read_bytes() == b"Dear diary, " * 1_000
 
 

@@ -6,17 +6,9 @@ import asyncio
 
 import pytest
 
-from chatledger import (
-    Branch,
-    BranchNotFound,
-    ChatMessage,
-    ImagePart,
-    InvalidCursor,
-    Ledger,
-    RuleViolation,
-    TextPart,
-    ThreadNotFound,
-)
+from chatledger import ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, ThreadNotFound
+from chatledger.errors import BranchNotFound, InvalidCursor
+from chatledger.types import Branch
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import count_rows, query

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatledger import ChatMessage, IdConflict, ImagePart, Ledger, RuleViolation, TextPart, Thread
+from chatledger import ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, Thread
+from chatledger.errors import IdConflict
 from chatledger.storage.repositories.bulk import NewThread, encode_thread
 from chatledger.storage.rows.encryption import Tenant
 from tests.conversations import assistant, call, result, turn, user

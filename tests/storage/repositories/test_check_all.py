@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, CheckedThread, Ledger, ThreadNotFound
+from chatledger import ChatMessage, Ledger, ThreadNotFound
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import check_all
+from chatledger.types import CheckedThread
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query

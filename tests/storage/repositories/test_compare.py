@@ -13,7 +13,8 @@ from sqlalchemy import Engine, event
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from chatledger import Feedback, FeedbackComparison, InvalidArgument, Ledger, Usage
+from chatledger import Feedback, InvalidArgument, Ledger, Usage
+from chatledger.types import FeedbackComparison
 from tests.conftest import KEYS, Database
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)

@@ -13,21 +13,17 @@ import asyncpg
 import pytest
 
 from chatledger import (
-    BranchNotFound,
     ChatMessage,
-    Erased,
     Feedback,
-    IdConflict,
     ImagePart,
     InvalidArgument,
-    InvalidCursor,
     Ledger,
-    LimitExceeded,
     RuleViolation,
     StorageError,
     TextPart,
     ThreadNotFound,
 )
+from chatledger.errors import BranchNotFound, Erased, IdConflict, InvalidCursor, LimitExceeded
 from chatledger.storage.history import path
 from chatledger.storage.repositories import copy
 from tests.conftest import Database

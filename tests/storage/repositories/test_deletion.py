@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chatledger import Deleted, InvalidArgument, Ledger, ThreadNotFound
+from chatledger import InvalidArgument, Ledger, ThreadNotFound
 from chatledger.storage.repositories import deletion
+from chatledger.types import Deleted
 from tests.conversations import turn
 
 NOW = datetime.now(UTC)

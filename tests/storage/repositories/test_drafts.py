@@ -11,14 +11,9 @@ import pytest
 
 from chatledger import (
     ChatMessage,
-    DecodeError,
-    DraftLive,
-    DraftLost,
     Feedback,
-    IdConflict,
     InvalidArgument,
     Ledger,
-    LimitExceeded,
     Limits,
     ReasoningDelta,
     RuleViolation,
@@ -29,6 +24,7 @@ from chatledger import (
     ToolCall,
     ToolCallDelta,
 )
+from chatledger.errors import DecodeError, DraftLive, DraftLost, IdConflict, LimitExceeded
 from chatledger.storage.append.request import make_request
 from chatledger.storage.repositories import drafts
 from tests.conftest import Database

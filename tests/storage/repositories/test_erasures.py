@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from chatledger import Erased, Erasure, Feedback, FeedbackSummary, Ledger, Thread, ThreadNotFound
+from chatledger import Feedback, Ledger, Thread, ThreadNotFound
+from chatledger.errors import Erased
 from chatledger.ids import erasure_digest
 from chatledger.storage.schema.tables import metadata
+from chatledger.types import Erasure, FeedbackSummary
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.storage.raw import count_rows, query

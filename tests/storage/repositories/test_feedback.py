@@ -10,17 +10,9 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    Feedback,
-    FeedbackNotFound,
-    FeedbackSummary,
-    IdConflict,
-    InvalidArgument,
-    Ledger,
-    LimitExceeded,
-    MessageNotFound,
-    RunNotFound,
-)
+from chatledger import Feedback, InvalidArgument, Ledger
+from chatledger.errors import FeedbackNotFound, IdConflict, LimitExceeded, MessageNotFound, RunNotFound
+from chatledger.types import FeedbackSummary
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.storage.raw import query

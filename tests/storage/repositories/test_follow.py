@@ -9,7 +9,8 @@ from typing import Any, get_args
 
 import pytest
 
-from chatledger import BranchNotFound, InvalidCursor, Ledger, StorageError, ThreadNotFound
+from chatledger import Ledger, StorageError, ThreadNotFound
+from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.models import ThreadChangeKind
 from chatledger.storage.databases import poller, sqlite
 from chatledger.storage.databases.states import Followed, States

@@ -10,15 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from chatledger import (
-    EncryptionError,
-    KeyRing,
-    Ledger,
-    StorageError,
-    ThreadNotFound,
-    Transaction,
-    configure_sqlite,
-)
+from chatledger import KeyRing, Ledger, StorageError, ThreadNotFound, Transaction
+from chatledger.admin import configure_sqlite
+from chatledger.errors import EncryptionError
 from chatledger.storage.databases import poller
 from chatledger.storage.drivers.urls import read_url
 from chatledger.storage.repositories import follow

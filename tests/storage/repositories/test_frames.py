@@ -16,17 +16,16 @@ import pytest
 from chatledger import (
     ChatLedgerError,
     ChatMessage,
-    DamagedCell,
     Feedback,
     InvalidArgument,
     Ledger,
-    MissingExtra,
     StorageError,
     TextPart,
     ThinkPart,
     ToolCall,
     Usage,
 )
+from chatledger.errors import DamagedCell, MissingExtra
 from chatledger.storage.repositories.frame_rows import POSITIONS, THREADS
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user

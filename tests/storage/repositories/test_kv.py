@@ -8,23 +8,12 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    ChatMessage,
-    DamagedCell,
-    EncryptionError,
-    InvalidArgument,
-    InvalidCursor,
-    KvValue,
-    Ledger,
-    LimitExceeded,
-    Limits,
-    TenantOnly,
-    ThreadNotFound,
-    VersionConflict,
-)
+from chatledger import ChatMessage, InvalidArgument, Ledger, Limits, ThreadNotFound, VersionConflict
+from chatledger.errors import DamagedCell, EncryptionError, InvalidCursor, LimitExceeded, TenantOnly
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import kv
 from chatledger.storage.repositories.cursors import to_page
+from chatledger.types import KvValue
 from tests.conftest import Database
 from tests.conversations import user
 from tests.reasons import about, because

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, NothingToSend, OpaquePart, ThinkPart, UnknownFormat
+from chatledger import ChatMessage, Ledger, OpaquePart, ThinkPart
+from chatledger.errors import NothingToSend, UnknownFormat
 from chatledger.models.json import same_json
 from tests.conversations import assistant, call, turn, user
 

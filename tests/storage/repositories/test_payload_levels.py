@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from chatledger import DecodeError, Ledger, Loss, ThreadNotFound
+from chatledger import Ledger, ThreadNotFound
+from chatledger.errors import DecodeError
+from chatledger.types import Loss
 from tests.conftest import Database
 
 ODD_ROLE = [{"role": "critic", "content": "No."}]

@@ -9,18 +9,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    ChatMessage,
-    DamagedCell,
-    EncryptionError,
-    IdConflict,
-    ImagePart,
-    KeyRing,
-    Ledger,
-    MessageNotFound,
-    TextPart,
-    ThinkPart,
-)
+from chatledger import ChatMessage, ImagePart, KeyRing, Ledger, TextPart, ThinkPart
+from chatledger.errors import DamagedCell, EncryptionError, IdConflict, MessageNotFound
 from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from chatledger import EncryptionError, KeyRing
+from chatledger import KeyRing
+from chatledger.errors import EncryptionError
 from chatledger.storage.repositories import reencrypt as module
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.rows.keys import TenantKeys, header_of

@@ -8,26 +8,21 @@ from typing import Any
 import pytest
 
 from chatledger import (
-    BranchNotFound,
-    CallPlace,
     ChatMessage,
     Draft,
-    DraftLive,
-    DraftLost,
     Feedback,
-    IdConflict,
     InvalidArgument,
-    InvalidCursor,
     Ledger,
-    MessageNotFound,
     RuleViolation,
     ThreadNotFound,
     VersionConflict,
 )
+from chatledger.errors import BranchNotFound, DraftLive, DraftLost, IdConflict, InvalidCursor, MessageNotFound
 from chatledger.models import RulesLevel
 from chatledger.models.outputs import Output
 from chatledger.storage.append.attempt import Attempted, attempt, attempt_locked
 from chatledger.storage.append.request import make_request
+from chatledger.types import CallPlace
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time

@@ -9,14 +9,10 @@ import pytest
 
 from chatledger import (
     ChatMessage,
-    DraftLive,
-    IdConflict,
     ImagePart,
     InvalidArgument,
     Ledger,
-    LimitExceeded,
     Limits,
-    MessageNotFound,
     RuleViolation,
     TextPart,
     ThinkPart,
@@ -24,6 +20,7 @@ from chatledger import (
     ToolCall,
     VersionConflict,
 )
+from chatledger.errors import DraftLive, IdConflict, LimitExceeded, MessageNotFound
 from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user

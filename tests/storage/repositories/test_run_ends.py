@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, Run, RunConflict, Usage
+from chatledger import ChatMessage, Ledger, Usage
+from chatledger.errors import RunConflict
+from chatledger.types import Run
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, user
 from tests.formats.streams.test_storage import ENDS, USAGES

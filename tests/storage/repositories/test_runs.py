@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger, LimitExceeded, Run, RunConflict, RunNotFound, ThreadNotFound, Usage
+from chatledger import InvalidArgument, Ledger, ThreadNotFound, Usage
+from chatledger.errors import LimitExceeded, RunConflict, RunNotFound
+from chatledger.types import Run
 from tests.conftest import Database
 from tests.conversations import turn, user
 

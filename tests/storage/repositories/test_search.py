@@ -15,21 +15,11 @@ from unicodedata import normalize
 
 import pytest
 
-from chatledger import (
-    ChatMessage,
-    DamagedCell,
-    Hit,
-    InvalidArgument,
-    InvalidCursor,
-    Ledger,
-    LimitExceeded,
-    Page,
-    TextPart,
-    ThinkPart,
-    ThreadNotFound,
-)
+from chatledger import ChatMessage, InvalidArgument, Ledger, TextPart, ThinkPart, ThreadNotFound
+from chatledger.errors import DamagedCell, InvalidCursor, LimitExceeded
 from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import MOST_CHARACTERS, Query
+from chatledger.types import Hit, Page
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, user
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from chatledger import Feedback, InvalidArgument, Ledger, LedgerStats, Usage
+from chatledger import Feedback, InvalidArgument, Ledger, Usage
 from chatledger.storage.schema.tables import messages, runs
+from chatledger.types import LedgerStats
 from tests.conversations import assistant, user
 
 FIRST, SECOND = datetime(2025, 6, 1, 12, tzinfo=UTC), datetime(2025, 6, 2, 12, tzinfo=UTC)

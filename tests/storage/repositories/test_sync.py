@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, IdConflict, InvalidArgument, Ledger, RuleViolation, VersionConflict
+from chatledger import ChatMessage, InvalidArgument, Ledger, RuleViolation, VersionConflict
+from chatledger.errors import IdConflict
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, user
 from tests.storage.raw import count_rows

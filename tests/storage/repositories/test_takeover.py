@@ -10,12 +10,9 @@ import pytest
 
 from chatledger import (
     ChatMessage,
-    DraftLive,
-    DraftLost,
     ImagePart,
     InvalidArgument,
     Ledger,
-    LimitExceeded,
     Limits,
     NotFound,
     ReasoningDelta,
@@ -25,6 +22,7 @@ from chatledger import (
     ToolCall,
     ToolCallDelta,
 )
+from chatledger.errors import DraftLive, DraftLost, LimitExceeded
 from chatledger.models.deltas import Growing
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user

@@ -7,17 +7,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    ChatMessage,
-    ImagePart,
-    InvalidArgument,
-    InvalidCursor,
-    KeyRing,
-    Ledger,
-    TextPart,
-    ThinkPart,
-    ThreadNotFound,
-)
+from chatledger import ChatMessage, ImagePart, InvalidArgument, KeyRing, Ledger, TextPart, ThinkPart, ThreadNotFound
+from chatledger.errors import InvalidCursor
 from chatledger.storage.repositories import thread_list
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user

@@ -8,18 +8,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    Feedback,
-    IdConflict,
-    InvalidArgument,
-    InvalidCursor,
-    Ledger,
-    LimitExceeded,
-    RuleViolation,
-    Thread,
-    ThreadNotFound,
-    VersionConflict,
-)
+from chatledger import Feedback, InvalidArgument, Ledger, RuleViolation, Thread, ThreadNotFound, VersionConflict
+from chatledger.errors import IdConflict, InvalidCursor, LimitExceeded
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.reasons import about

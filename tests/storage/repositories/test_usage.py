@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from chatledger import DamagedCell, InvalidArgument, Ledger, Usage, UsageSummary
+from chatledger import InvalidArgument, Ledger, Usage
+from chatledger.errors import DamagedCell
 from chatledger.storage.schema.tables import runs
+from chatledger.types import UsageSummary
 from tests.conftest import KEYS, Database
 from tests.storage.raw import query
 

@@ -14,26 +14,13 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import (
-    Draft,
-    Feedback,
-    IdConflict,
-    InvalidArgument,
-    Ledger,
-    NotFound,
-    Page,
-    PartialMessage,
-    RunConflict,
-    RunNotFound,
-    TenantOnly,
-    Thread,
-    ThreadNotFound,
-    Transaction,
-    configure_sqlite,
-)
+from chatledger import Draft, Feedback, InvalidArgument, Ledger, NotFound, Thread, ThreadNotFound, Transaction
+from chatledger.admin import configure_sqlite
+from chatledger.errors import IdConflict, RunConflict, RunNotFound, TenantOnly
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
 from chatledger.storage.schema.tables import metadata
+from chatledger.types import Page, PartialMessage
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.hostile.calls import NOW, Call, calls_of

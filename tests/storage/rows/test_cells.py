@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import EncryptionError, InvalidArgument, KeyRing
+from chatledger import InvalidArgument, KeyRing
+from chatledger.errors import EncryptionError
 from chatledger.storage.rows import keys as module
 from chatledger.storage.rows.derive import derive_key
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption

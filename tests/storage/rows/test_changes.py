@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from chatledger import ChatMessage, DamagedCell, Ledger
+from chatledger import ChatMessage, Ledger
+from chatledger.errors import DamagedCell
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql

@@ -10,15 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import (
-    ChatLedgerError,
-    DamagedCell,
-    EncryptionError,
-    Feedback,
-    KeyRing,
-    Ledger,
-    StorageError,
-)
+from chatledger import ChatLedgerError, Feedback, KeyRing, Ledger, StorageError
+from chatledger.errors import DamagedCell, EncryptionError
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database

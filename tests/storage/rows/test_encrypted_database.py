@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    ChatLedgerError,
-    EncryptionError,
-    InvalidArgument,
-    Ledger,
-    backup,
-    migrate,
-    schema_status,
-)
+from chatledger import ChatLedgerError, InvalidArgument, Ledger
+from chatledger.admin import backup, migrate, schema_status
+from chatledger.errors import EncryptionError
 from chatledger.repositories import Repositories
 from tests.conftest import Database
 from tests.conversations import turn, user

@@ -10,16 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import (
-    ChatLedgerError,
-    EncryptionError,
-    KeyRing,
-    Ledger,
-    ThreadNotFound,
-    Transaction,
-    backup,
-    configure_sqlite,
-)
+from chatledger import ChatLedgerError, KeyRing, Ledger, ThreadNotFound, Transaction
+from chatledger.admin import backup, configure_sqlite
+from chatledger.errors import EncryptionError
 from chatledger.repositories import Repositories
 from chatledger.storage.drivers.urls import read_url
 from chatledger.storage.schema.tables import INSERTION_ORDER

@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Text
 
-from chatledger import (
-    EncryptionError,
-    IdConflict,
-    KeyRing,
-    Ledger,
-    ThreadNotFound,
-    Transaction,
-)
+from chatledger import KeyRing, Ledger, ThreadNotFound, Transaction
+from chatledger.errors import EncryptionError, IdConflict
 from chatledger.models import CONTINUES
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.columns import Key
@@ -343,7 +337,7 @@ async def test_a_rotated_ring_reads_both_and_writes_with_the_new_key(database: D
 async def test_a_ledger_on_an_applications_engine_encrypts(database: Database) -> None:
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    from chatledger import configure_sqlite
+    from chatledger.admin import configure_sqlite
 
     if database.kind == "sqlite":
         engine = create_async_engine(f"sqlite+aiosqlite:///{database.url}")

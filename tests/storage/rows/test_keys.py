@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from chatledger import EncryptionError, InvalidArgument, KeyRing, MissingExtra, read_keys
+from chatledger import InvalidArgument, KeyRing
+from chatledger.admin import read_keys
+from chatledger.errors import EncryptionError, MissingExtra
 
 KEY = bytes(range(32))
 

@@ -15,7 +15,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import ChatLedgerError, ChatMessage, Ledger, migrate
+from chatledger import ChatLedgerError, ChatMessage, Ledger
+from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.conversations import call, user
 from tests.postgres import Server, own_server

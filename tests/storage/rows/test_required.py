@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 
-from chatledger import (
-    Encryption,
-    EncryptionError,
-    InvalidArgument,
-    schema_status,
-)
+from chatledger import Encryption, InvalidArgument
+from chatledger.admin import schema_status
+from chatledger.errors import EncryptionError
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.reasons import because

@@ -16,16 +16,9 @@ import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import (
-    EncryptionError,
-    IdConflict,
-    Ledger,
-    RunConflict,
-    StorageError,
-    Transaction,
-    migrate,
-    schema_status,
-)
+from chatledger import Ledger, StorageError, Transaction
+from chatledger.admin import migrate, schema_status
+from chatledger.errors import EncryptionError, IdConflict, RunConflict
 from chatledger.storage.schema.row_security import begin_as, set_tenant
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.views import VIEWS

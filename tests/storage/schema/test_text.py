@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import EncryptionError, LimitExceeded
+from chatledger.errors import EncryptionError, LimitExceeded
 from chatledger.models.json import same_json
 from chatledger.storage.schema.text import (
     CIPHERTEXT_HEADER,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, date, datetime, timedelta
 
-from chatledger import ChatMessage, Feedback, Ledger, TextPart, Usage, migrate
+from chatledger import ChatMessage, Feedback, Ledger, TextPart, Usage
+from chatledger.admin import migrate
 from chatledger.storage.schema.text import to_microseconds
 from chatledger.storage.schema.view_columns import VIEW_COLUMNS
 from chatledger.storage.schema.views import VIEWS

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import Ledger, StorageError, backup, restore
+from chatledger import Ledger, StorageError
+from chatledger.admin import backup, restore
 from chatledger.storage.upgrade import backup as backup_module
 from tests.conftest import Database
 from tests.conversations import turn

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import Ledger, StorageError, backup, migrate, restore
+from chatledger import Ledger, StorageError
+from chatledger.admin import backup, migrate, restore
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from tests.cli.commands import chatledger
 from tests.conftest import Database

@@ -1,0 +1,127 @@
+"""The values that calls return, and the words of their signatures."""
+
+from __future__ import annotations
+
+from chatledger.ledger import (
+    Opening,
+)
+from chatledger.models import (
+    Alternative,
+    Branch,
+    CallPlace,
+    ChangeKind,
+    Deleted,
+    Delta,
+    Erasure,
+    ErasureKind,
+    FeedbackComparison,
+    FeedbackSummary,
+    FormattedHistory,
+    Hit,
+    HitField,
+    IntervalMethod,
+    Json,
+    JsonObject,
+    JsonValue,
+    KvValue,
+    LedgerStats,
+    Loss,
+    Metrics,
+    Output,
+    Page,
+    Part,
+    PartialMessage,
+    Progress,
+    Repair,
+    Revision,
+    RulesLevel,
+    Run,
+    RunPrices,
+    RunStatus,
+    State,
+    ThreadAgent,
+    ThreadChange,
+    ThreadChangeKind,
+    UsageSummary,
+    Violation,
+)
+from chatledger.rules import (
+    CheckedThread,
+    Finding,
+    Severity,
+)
+from chatledger.storage.append.request import (
+    OnOpenCalls,
+)
+from chatledger.storage.history.tokens import (
+    CountTokens,
+)
+from chatledger.storage.repositories.bulk import (
+    NewThread,
+)
+from chatledger.storage.repositories.kv import (
+    KvScope,
+)
+from chatledger.storage.repositories.thread_list import (
+    ThreadOrder,
+)
+from chatledger.storage.repositories.threads import (
+    UNSET,
+    Unset,
+)
+from chatledger.storage.rows.keys import (
+    Keys,
+)
+
+__all__ = [
+    "UNSET",
+    "Alternative",
+    "Branch",
+    "CallPlace",
+    "ChangeKind",
+    "CheckedThread",
+    "CountTokens",
+    "Deleted",
+    "Delta",
+    "Erasure",
+    "ErasureKind",
+    "FeedbackComparison",
+    "FeedbackSummary",
+    "Finding",
+    "FormattedHistory",
+    "Hit",
+    "HitField",
+    "IntervalMethod",
+    "Json",
+    "JsonObject",
+    "JsonValue",
+    "Keys",
+    "KvScope",
+    "KvValue",
+    "LedgerStats",
+    "Loss",
+    "Metrics",
+    "NewThread",
+    "OnOpenCalls",
+    "Opening",
+    "Output",
+    "Page",
+    "Part",
+    "PartialMessage",
+    "Progress",
+    "Repair",
+    "Revision",
+    "RulesLevel",
+    "Run",
+    "RunPrices",
+    "RunStatus",
+    "Severity",
+    "State",
+    "ThreadAgent",
+    "ThreadChange",
+    "ThreadChangeKind",
+    "ThreadOrder",
+    "Unset",
+    "UsageSummary",
+    "Violation",
+]
