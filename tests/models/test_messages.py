@@ -138,3 +138,16 @@ def test_nan_comes_back_from_json_as_nan() -> None:
     message = ChatMessage(role="user", residual=[float("nan")])
     assert ChatMessage.model_validate_json(message.model_dump_json()).model_dump_json() == message.model_dump_json()
     assert '"residual":[NaN]' in message.model_dump_json()
+
+
+def test_a_message_of_each_usual_role_is_made_by_its_own_call() -> None:
+    call = ToolCall(id="c1", name="weather", arguments={"city": "Tokyo"})
+    assert ChatMessage.user("Hi", name="ada") == ChatMessage(role="user", content="Hi", name="ada")
+    assert ChatMessage.system([TextPart(text="Be brief.")]) == ChatMessage(
+        role="system", content=[TextPart(text="Be brief.")]
+    )
+    assert ChatMessage.assistant(tool_calls=[call]) == ChatMessage(role="assistant", tool_calls=[call])
+    assert ChatMessage.tool(call, "21 °C") == ChatMessage(role="tool", tool_call_id="c1", content="21 °C")
+    assert ChatMessage.tool("c1", "21 °C", is_error=False).is_error is False
+    with pytest.raises(ValidationError, match="extra"):
+        ChatMessage.user("Hi", text="Hi")

@@ -6,7 +6,7 @@ None, `""`, `[]` and `[TextPart(text="")]` are four different contents, and come
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
@@ -83,9 +83,10 @@ class ChatMessage(Model):
     A message to append needs a `role` and usually a `content`. The ledger fills in its id, place and time. Messages are
     frozen; `message.model_copy(update={…})` makes a changed copy.
 
-        ChatMessage(role="user", content="What is the weather in Tokyo?")
-        ChatMessage(role="assistant", tool_calls=[ToolCall(id="c1", name="weather", arguments={"city": "Tokyo"})])
-        ChatMessage(role="tool", tool_call_id="c1", content="21 °C")
+        call = ToolCall(id="c1", name="weather", arguments={"city": "Tokyo"})
+        ChatMessage.user("What is the weather in Tokyo?")
+        ChatMessage.assistant(tool_calls=[call])
+        ChatMessage.tool(call, "21 °C")
     """
 
     role: Annotated[Text, AfterValidator(_known_role)]
@@ -138,6 +139,28 @@ class ChatMessage(Model):
     """The call that a result answers. The ledger fills it in if the page that it read holds that call beyond doubt. So
     comparisons of messages leave it out, and an append ignores it.
     """
+
+    @classmethod
+    def user(cls, content: str | list[Part], **fields: Any) -> Self:
+        """A message of the user. `fields` are further fields of a ChatMessage, here and in the calls below."""
+        return cls(role="user", content=content, **fields)
+
+    @classmethod
+    def assistant(cls, content: str | list[Part] | None = None, **fields: Any) -> Self:
+        """An answer. Its calls go into `tool_calls=`."""
+        return cls(role="assistant", content=content, **fields)
+
+    @classmethod
+    def system(cls, content: str | list[Part], **fields: Any) -> Self:
+        """An instruction for the model."""
+        return cls(role="system", content=content, **fields)
+
+    @classmethod
+    def tool(cls, call: ToolCall | str, content: str | list[Part], **fields: Any) -> Self:
+        """The result of a call: of the ToolCall, or of the call with that id."""
+        return cls(
+            role="tool", content=content, tool_call_id=call.id if isinstance(call, ToolCall) else call, **fields
+        )
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ChatMessage) and self.answers != other.answers:
