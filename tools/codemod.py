@@ -7,10 +7,14 @@ It reads no types, so it changes only what a name alone tells, and leaves the re
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+Source = Callable[[ast.expr], str]
+Change = Callable[[ast.Call, Source], str | None]
 
 TYPES = frozenset(
     {
@@ -186,6 +190,97 @@ def _with_import(text: str, names: list[str]) -> str:
     return text[:at] + line + text[at:]
 
 
+# --- Calls, by their syntax -------------------------------------------------------------------------------------------
+
+Edit = tuple[int, int, str]
+"""Bytes from, bytes to, and what stands there instead."""
+
+
+def _rewrite_calls(text: str) -> str:
+    """Rewrites one call after another, the innermost of a nest first, since each edit moves the others."""
+    while edits := _edits(text):
+        raw = text.encode()
+        for start, end, new in sorted(edits, reverse=True):
+            raw = raw[:start] + new.encode() + raw[end:]
+        text = raw.decode()
+    return text
+
+
+def _edits(text: str) -> list[Edit]:
+    """The edits of calls that do not lie in each other."""
+    try:
+        tree = compile(text, "", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except SyntaxError:
+        return []
+    starts = [0]
+    for line in text.encode().split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    edits: list[Edit] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            change = CALLS.get(node.func.attr)
+            new = None if change is None else change(node, lambda one: ast.get_source_segment(text, one) or "")
+            if new is not None:
+                end = starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
+                edits.append((starts[node.lineno - 1] + node.col_offset, end, new))
+    return [
+        one for one in edits if not any(one[0] <= other[0] and other[1] <= one[1] for other in edits if other != one)
+    ]
+
+
+def _called(node: ast.Call, source: Source, name: str, first: list[str], rest: list[ast.expr]) -> str:
+    """The call under another name, with other positional arguments and the keywords that it has."""
+    assert isinstance(node.func, ast.Attribute)
+    named = [f"{one.arg}={source(one.value)}" if one.arg else f"**{source(one.value)}" for one in node.keywords]
+    return f"{source(node.func.value)}.{name}({', '.join([*first, *map(source, rest), *named])})"
+
+
+def _pop(node: ast.Call, name: str, at: int) -> ast.expr | None:
+    """Take the argument with that name, or at that position, out of the call."""
+    for keyword in node.keywords:
+        if keyword.arg == name:
+            node.keywords.remove(keyword)
+            return keyword.value
+    return node.args.pop(at) if at < len(node.args) else None
+
+
+def _erases(kind: str, name: str) -> Change:
+    def change(node: ast.Call, source: Source) -> str | None:
+        assert isinstance(node.func, ast.Attribute)
+        if not source(node.func.value).endswith("erasures"):
+            return None
+        owner = None if kind == "tenant" else _pop(node, f"{kind}_id", 0)
+        of = f'("{kind}",)' if owner is None else f'("{kind}", {source(owner)})'
+        return _called(node, source, name, [of], node.args)
+
+    return change
+
+
+CALLS: dict[str, Change] = {
+    "erase_thread": _erases("thread", "erase"),
+    "erase_user": _erases("user", "erase"),
+    "erase_tenant": _erases("tenant", "erase"),
+    "find_thread": _erases("thread", "find"),
+    "find_user": _erases("user", "find"),
+}
+"""What becomes of a call of an attribute of that name; None leaves it."""
+
+
+# --- Files ------------------------------------------------------------------------------------------------------------
+
+
+def _rewrite_file(path: Path, text: str) -> str:
+    if path.suffix != ".md":
+        return _rewrite_calls(rewrite(text))
+    blocks = re.split(r"(^```python[^\n]*\n.*?^```$)", rewrite(text), flags=re.MULTILINE | re.DOTALL)
+    return "".join(_rewrite_block(block) if block.startswith("```python") else block for block in blocks)
+
+
+def _rewrite_block(block: str) -> str:
+    head, body = block.split("\n", 1)
+    return f"{head}\n{_rewrite_calls(body.removesuffix('```'))}```"
+
+
 def files(paths: list[str]) -> Iterator[Path]:
     for path in map(Path, paths):
         found = path.rglob("*") if path.is_dir() else [path]
@@ -195,6 +290,6 @@ def files(paths: list[str]) -> Iterator[Path]:
 if __name__ == "__main__":
     for file in files(sys.argv[1:]):
         before = file.read_text(encoding="utf-8")
-        if (after := rewrite(before)) != before:
+        if (after := _rewrite_file(file, before)) != before:
             file.write_text(after, encoding="utf-8")
             print(file)

@@ -278,4 +278,4 @@ async def score(thread_id: str, request_id: str, body: Score, ledger: Mine, x_us
 @app.delete("/me")
 async def erase_me(ledger: Mine, x_user: Annotated[str, Header()]) -> dict[str, int]:
     """Permanently erase the user's threads, feedback and values. Send the request again if it was interrupted."""
-    return dict((await ledger.erasures.erase_user(x_user)).rows)
+    return dict((await ledger.erasures.erase(("user", x_user))).rows)

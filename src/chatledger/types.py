@@ -45,6 +45,7 @@ from chatledger.models import (
     UsageSummary,
     Violation,
 )
+from chatledger.repositories.erasures import Owner
 from chatledger.rules import (
     CheckedThread,
     Finding,
@@ -105,6 +106,7 @@ __all__ = [
     "OnOpenCalls",
     "Opening",
     "Output",
+    "Owner",
     "Page",
     "Part",
     "PartialMessage",

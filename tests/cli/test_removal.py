@@ -122,7 +122,7 @@ async def test_erasures_lists_the_tombstones(database: Database) -> None:
     async with Ledger.open(database.url) as ledger:
         for number in range(2):
             await ledger.threads.create(f"t{number}", user_id="ada")
-        await ledger.erasures.erase_user("ada")
+        await ledger.erasures.erase(("user", "ada"))
     table = chatledger("erasures", url=database.url)
     assert [line.split()[1:4] for line in table.out.splitlines()] == [
         ["KIND", "ROWS", "SCORES"],

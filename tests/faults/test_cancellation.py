@@ -20,8 +20,8 @@ import pytest
 from chatledger import Feedback, Ledger, StorageError
 from chatledger.errors import DraftLive
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.branches import BranchRepository
-from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
@@ -192,10 +192,10 @@ async def erase(recorder: Recorder, name: str) -> None:
         await recorder._ledger.messages.append(thread, turn(), run_id=f"run of {thread}")
     await recorder._ledger.feedback.record(Feedback(run_id=f"run of {user_id}a", key="stars", score=1))
     await recorder._ledger.messages.redact(f"{user_id}a", 1)
-    await recorder._ledger.erasures.erase_thread(f"{user_id}a", keep_scores=True)
-    await recorder._ledger.erasures.erase_user(user_id)
-    assert await recorder._ledger.erasures.find_thread(f"{user_id}a")
-    assert await recorder._ledger.erasures.find_user(user_id)
+    await recorder._ledger.erasures.erase(("thread", f"{user_id}a"), keep_scores=True)
+    await recorder._ledger.erasures.erase(("user", user_id))
+    assert await recorder._ledger.erasures.find(("thread", f"{user_id}a"))
+    assert await recorder._ledger.erasures.find(("user", user_id))
     await recorder._ledger.erasures.list()
 
 
@@ -275,7 +275,7 @@ def test_every_public_method_is_stopped_in_some_call() -> None:
     assert methods - words == ELSEWHERE
 
 
-ELSEWHERE = {"load", "find_many", "names", "erase_tenant", "sizes", "ways"}
+ELSEWHERE = {"load", "find_many", "names", "sizes", "ways"}
 """Calls of imports, one that would take the thread of the test with it, and reads of the server's; they are made of the
 same statements.
 """

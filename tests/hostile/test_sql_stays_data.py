@@ -84,10 +84,10 @@ async def test_a_word_in_what_hangs_on_a_thread_comes_back_as_it_is(database: Da
         pages = [await ledger.threads.list(user_id=word, limit=1)]
         pages.append(await ledger.threads.list(user_id=word, limit=1, cursor=pages[0].next_cursor))
         assert {thread.thread_id for page in pages for thread in page} == {word, f"{word}2"}
-        await ledger.erasures.erase_thread(word)
-        assert (await ledger.erasures.find_thread(word)) is not None
-        await ledger.erasures.erase_user(word)
-        assert (await ledger.erasures.find_user(word)) is not None
+        await ledger.erasures.erase(("thread", word))
+        assert (await ledger.erasures.find(("thread", word))) is not None
+        await ledger.erasures.erase(("user", word))
+        assert (await ledger.erasures.find(("user", word))) is not None
         assert (await ledger.threads.list()).items == []
 
 
@@ -98,9 +98,9 @@ async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Dat
         await ledger.agents.replace("other", [ThreadAgent(name="a", definition={})], stored=[])
         await ledger.outputs.add("other", [Output(branch=0, seq=1, nonce="n", mime_type="m", text="x")])
         before = await asyncio.to_thread(all_rows, database)
-        assert await ledger.erasures.find_thread(word) is None
-        assert (await ledger.erasures.erase_user(word)).total == 0
-        assert (await ledger.tenant(word).erasures.erase_tenant()).total == 0
+        assert await ledger.erasures.find(("thread", word)) is None
+        assert (await ledger.erasures.erase(("user", word))).total == 0
+        assert (await ledger.tenant(word).erasures.erase(("tenant",))).total == 0
         nothing = PartialMessage(
             thread_id=word, branch=0, seq=1, message_id=word, run_id=word, created_at=NOW, since=NOW
         )
@@ -110,7 +110,7 @@ async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Dat
             ledger.outputs.list(word),
             ledger.agents.replace(word, [], stored=[]),
             ledger.outputs.add(word, [Output(branch=0, seq=1, nonce=word, mime_type="m", text="x")]),
-            ledger.erasures.erase_thread(word),
+            ledger.erasures.erase(("thread", word)),
             ledger.messages.redact(word, 1),
             ledger.threads.list(cursor=word),
             ledger.runs.list(cursor=word),

@@ -84,7 +84,7 @@ async def test_going_up_counts_nothing(empty: Database) -> None:
 async def test_tombstones_are_asked_for_by_themselves(database: Database) -> None:
     async with database.open() as ledger:
         await ledger.threads.create("gone", user_id="ada")
-        await ledger.erasures.erase_user("ada")
+        await ledger.erasures.erase(("user", "ada"))
     error = await asyncio.to_thread(refusal, database.url, to="0002", discard=True)
     assert "erasures: 2 rows" in error  # of the user and of the thread
     assert "discard_tombstones=True" in error
@@ -97,7 +97,7 @@ async def test_kept_scores_are_no_tombstones(database: Database) -> None:
         await ledger.threads.create("gone")
         await ledger.runs.start("gone", run_id="run-8")
         await ledger.feedback.record(Feedback(run_id="run-8", key="stars", score=2))
-        await ledger.erasures.erase_thread("gone", keep_scores=True)
+        await ledger.erasures.erase(("thread", "gone"), keep_scores=True)
     error = await asyncio.to_thread(refusal, database.url, to="0002", discard_tombstones=True)
     assert "kept_scores: 1 row" in error
 

@@ -387,7 +387,7 @@ async def test_a_record_of_an_erased_thread_is_skipped_and_the_others_go_in(ledg
     records = [{"id": f"t{number}", "user": f"u{number % 4}", "messages": talk(f"{number}")} for number in range(20)]
     options: dict[str, Any] = {"thread_field": "id", "user_field": "user"}
     await bring(ledger, lines(*records[:12]), **options)
-    await ledger.erasures.erase_user("u1")
+    await ledger.erasures.erase(("user", "u1"))
     report = await bring(ledger, lines(*records), **options, dry_run=dry_run)
     assert outcome(report) == (8, 0, 9, 0, 8)
     assert [(one.place, str(one.error)) for one in report.erased] == [

@@ -294,7 +294,7 @@ async def test_sessions_of_erased_threads_are_skipped(ledger: Ledger, source: So
     await make_agents(source)
     await add_items(source, "s", *ITEMS)
     await imported(ledger, source, "openai-agents")
-    await ledger.erasures.erase_thread("s")
+    await ledger.erasures.erase(("thread", "s"))
     report = await imported(ledger, source, "openai-agents")
     assert (counts(report), len(report.erased)) == ([0, 0, 0, 0, 0], 1)
 

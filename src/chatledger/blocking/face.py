@@ -17,10 +17,10 @@ from typing import Any, Self, cast
 
 from chatledger import ledger as asynchronous
 from chatledger.errors import StorageError
+from chatledger.repositories.erasures import ErasureRepository
 from chatledger.storage.databases.loop_thread import LoopThread
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.drafts import Draft as AsynchronousDraft
-from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.kv import KvRepository

@@ -17,6 +17,7 @@ from chatledger.cli.progress import working
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import ChatMessage, Erasure
+    from chatledger.repositories.erasures import Owner
 
 REMOVALS = frozenset(["delete", "erase", "redact", "retain"])
 """The commands of this module. A wrong word is never answered with one of them."""
@@ -178,11 +179,10 @@ def retain(
 
 
 async def _erase(ledger: Ledger, thread: str | None, user: str | None, *, keep_scores: bool, dry_run: bool) -> Erasure:
+    owner: Owner = ("tenant",) if user is None else ("user", user)
     if thread is not None:
-        return await ledger.erasures.erase_thread(thread, keep_scores=keep_scores, dry_run=dry_run)
-    if user is not None:
-        return await ledger.erasures.erase_user(user, keep_scores=keep_scores, dry_run=dry_run)
-    return await ledger.erasures.erase_tenant(keep_scores=keep_scores, dry_run=dry_run)
+        owner = ("thread", thread)
+    return await ledger.erasures.erase(owner, keep_scores=keep_scores, dry_run=dry_run)
 
 
 async def _require_known(ledger: Ledger, user: str | None, tenant: str) -> None:
@@ -197,7 +197,7 @@ async def _require_known(ledger: Ledger, user: str | None, tenant: str) -> None:
 
 async def _is_erased(ledger: Ledger, user: str | None) -> bool:
     if user is not None:
-        return await ledger.erasures.find_user(user) is not None
+        return await ledger.erasures.find(("user", user)) is not None
     page = await ledger.erasures.list(limit=1)
     return bool(page.items or page.damaged)
 

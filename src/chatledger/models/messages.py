@@ -158,9 +158,7 @@ class ChatMessage(Model):
     @classmethod
     def tool(cls, call: ToolCall | str, content: str | list[Part], **fields: Any) -> Self:
         """The result of a call: of the ToolCall, or of the call with that id."""
-        return cls(
-            role="tool", content=content, tool_call_id=call.id if isinstance(call, ToolCall) else call, **fields
-        )
+        return cls(role="tool", content=content, tool_call_id=call.id if isinstance(call, ToolCall) else call, **fields)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ChatMessage) and self.answers != other.answers:

@@ -46,7 +46,7 @@ async def _fill_tenant(ledger: Ledger) -> None:
     await ledger.threads.create("gone")
     await ledger.runs.start("gone", run_id="run 8", agent="forecaster", model="m-1")
     await ledger.feedback.record(Feedback(run_id="run 8", key="stars", score=2))
-    await ledger.erasures.erase_thread("gone", keep_scores=True)
+    await ledger.erasures.erase(("thread", "gone"), keep_scores=True)
 
 
 async def _change(ledger: Ledger) -> None:

@@ -123,7 +123,7 @@ async def test_on_a_users_ledger_the_thread_is_the_users(ledger: Ledger) -> None
 
 async def test_an_erased_thread_stays_erased(ledger: Ledger, database: Database) -> None:
     await ledger.messages.append("t", turn(), create=True, user_id="ada")
-    await ledger.erasures.erase_thread("t")
+    await ledger.erasures.erase(("thread", "t"))
     async with database.open() as other:
         for owner in (ledger, other, ledger.user("ada")):
             with pytest.raises(Erased):

@@ -242,7 +242,7 @@ async def test_a_refused_append_leaves_nothing_behind(pg_database: Database) -> 
             await ledger.messages.append("t", [user("m", message_id="m")])
         assert await ledger.threads.find("new") is None
         await ledger.threads.delete("t")
-        await ledger.erasures.erase_thread("other")
+        await ledger.erasures.erase(("thread", "other"))
         with pytest.raises(Erased):
             await ledger.threads.create("other")
         with pytest.raises(Erased):

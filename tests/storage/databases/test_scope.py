@@ -89,7 +89,7 @@ async def fill(repositories: Repositories, ids: Ids) -> None:
     await repositories.threads.create(ids.erased, user_id=ids.erased_user)
     await repositories.runs.start(ids.erased, run_id=f"{ids.run} once")
     await repositories.feedback.record(Feedback(run_id=f"{ids.run} once", key="stars", score=2))
-    await repositories.erasures.erase_user(ids.erased_user, keep_scores=True)
+    await repositories.erasures.erase(("user", ids.erased_user), keep_scores=True)
     await repositories.agents.replace(ids.thread, [ThreadAgent(name=ids.agent, definition={})], stored=[])
     stars = Feedback(run_id=ids.run, key="stars", score=4, feedback_id=ids.feedback, message_id=f"{ids.message}4")
     await repositories.feedback.record(stars)
@@ -355,14 +355,16 @@ CALLS |= {
         lambda s, ids: s.messages.revisions(ids.thread, f"{ids.message}0"),
         lambda s, ids: s.messages.revisions("mine", f"{ids.message}0"),
     ],
-    "erasures.erase_user": [lambda s, ids: s.erasures.erase_user(ids.user)],
-    "erasures.erase_thread": [
-        lambda s, ids: s.erasures.erase_thread(ids.thread),
-        lambda s, ids: s.erasures.erase_thread(ids.erased),
+    "erasures.erase": [
+        lambda s, ids: s.erasures.erase(("user", ids.user)),
+        lambda s, ids: s.erasures.erase(("thread", ids.thread)),
+        lambda s, ids: s.erasures.erase(("thread", ids.erased)),
+        lambda s, ids: s.erasures.erase(("tenant",)),
     ],
-    "erasures.erase_tenant": [lambda s, ids: s.erasures.erase_tenant()],
-    "erasures.find_thread": [lambda s, ids: s.erasures.find_thread(ids.erased)],
-    "erasures.find_user": [lambda s, ids: s.erasures.find_user(ids.erased_user)],
+    "erasures.find": [
+        lambda s, ids: s.erasures.find(("thread", ids.erased)),
+        lambda s, ids: s.erasures.find(("user", ids.erased_user)),
+    ],
     "erasures.list": [lambda s, ids: s.erasures.list()],
 }
 LIFETIME = {
@@ -467,7 +469,7 @@ async def rows_of(database: Database, tenant: str) -> dict[str, list[tuple[Any, 
 
 
 # They take no id, tell none, or leave nothing for the calls after them.
-BLUNT = {"threads.delete", "threads.create", "threads.load", "threads.retain", "erasures.erase_tenant", "erasures.list"}
+BLUNT = {"threads.delete", "threads.create", "threads.load", "threads.retain", "erasures.list"}
 
 
 async def test_the_comparison_can_fail(ledger: Ledger) -> None:

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-import chatledger
-from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Thread, Transaction
+from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Thread, Transaction, admin
 from chatledger.errors import LimitExceeded
 from chatledger.repositories import Repositories
+from chatledger.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.branches import BranchRepository
-from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
@@ -61,6 +60,7 @@ GIVEN: dict[str, Any] = {
     "Thread": Thread(thread_id="new", created_at=NOON, active_at=NOON),
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
     "KvScope": ("tenant",),
+    "Owner": ("tenant",),
     "Sequence[KvScope]": [],
     "dict[str, Any]": {},
     "Address": "t.db",
@@ -78,7 +78,7 @@ def calls() -> Iterator[tuple[str, Any]]:
                 yield f"{place}.{name}".lstrip("."), getattr(kind, name)
     yield "transaction", Transaction
     for name in ("migrate", "schema_status", "offline_sql", "backup", "restore"):
-        yield f"chatledger.{name}", getattr(chatledger, name)
+        yield f"admin.{name}", getattr(admin, name)
 
 
 CALLS = dict(calls())
@@ -92,7 +92,7 @@ def judged(name: str) -> list[str]:
 
 async def make(ledger: Ledger, name: str, argument: str, value: object) -> None:
     place, _, own = name.rpartition(".")
-    target = getattr(ledger, place, ledger) if place in ("", "ledger", *NOUNS) else chatledger
+    target = getattr(ledger, place, ledger) if place in ("", "ledger", *NOUNS) else admin
     call: Any = Transaction if name == "transaction" else getattr(target, own)
     asked = [one for one in inspect.signature(call).parameters.values() if one.default is one.empty]
     given = {one.name: GIVEN.get(one.annotation) for one in asked} | {argument: value}

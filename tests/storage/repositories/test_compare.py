@@ -134,7 +134,7 @@ async def test_only_the_chosen_scores_count(ledger: Ledger, chosen: dict[str, An
 async def test_kept_scores_count_where_summary_counts_them(ledger: Ledger) -> None:
     await ledger.threads.create("t", user_id="ada")
     await add_run(ledger, "r1", 1, 0, model="a", metadata={"v": 1}, usage=Usage(cost=Decimal(1)))
-    await ledger.erasures.erase_thread("t", keep_scores=True)
+    await ledger.erasures.erase(("thread", "t"), keep_scores=True)
     await ledger.threads.create("t2", user_id="ada")
     await ledger.runs.start("t2", run_id="r2", model="a")
     await ledger.feedback.record(Feedback(run_id="r2", key="ok", score=1))

@@ -161,7 +161,7 @@ async def test_a_refused_copy_leaves_nothing(
 
 async def test_an_erased_id_is_not_used_again(source: Ledger) -> None:
     await source.threads.create("gone")
-    await source.erasures.erase_thread("gone")
+    await source.erasures.erase(("thread", "gone"))
     with pytest.raises(Erased):
         await source.threads.copy("s", "gone")
 

@@ -59,7 +59,7 @@ async def everything(database: Database) -> str:
 async def test_an_erased_thread_leaves_no_word(database: Database, ledger: Ledger, keep_scores: bool) -> None:
     await fill(ledger)
     assert CANARY in await everything(database)
-    erasure = await ledger.erasures.erase_thread(THREAD, keep_scores=keep_scores)
+    erasure = await ledger.erasures.erase(("thread", THREAD), keep_scores=keep_scores)
     left = await everything(database)
     assert CANARY not in left
     assert "Tokyo" not in left
@@ -67,7 +67,7 @@ async def test_an_erased_thread_leaves_no_word(database: Database, ledger: Ledge
     assert (erasure.kind, erasure.scores) == ("thread", 2 * keep_scores)
     assert erasure.rows["messages"] == 10
     assert erasure.rows["feedback"] == 2
-    assert await ledger.erasures.find_thread(THREAD) == erasure
+    assert await ledger.erasures.find(("thread", THREAD)) == erasure
     assert (await ledger.erasures.list()).items == [erasure]
 
 
@@ -85,9 +85,9 @@ async def test_a_dry_run_counts_what_goes_and_writes_nothing(
     await ledger.branches.fork(THREAD, 5)
     await ledger.messages.append(THREAD, turn())
     erase: dict[str, Callable[..., Awaitable[Erasure]]] = {
-        "thread": lambda **options: ledger.erasures.erase_thread(THREAD, **options),
-        "user": lambda **options: ledger.erasures.erase_user(USER, **options),
-        "tenant": ledger.erasures.erase_tenant,
+        "thread": lambda **options: ledger.erasures.erase(("thread", THREAD), **options),
+        "user": lambda **options: ledger.erasures.erase(("user", USER), **options),
+        "tenant": lambda **options: ledger.erasures.erase(("tenant",), **options),
     }
     before = await everything(database)
     foreseen = await erase[kind](keep_scores=keep_scores, dry_run=True)
@@ -102,26 +102,26 @@ async def test_a_dry_run_counts_what_goes_and_writes_nothing(
 
 async def test_a_dry_run_of_an_unknown_or_an_erased_thread_says_so(ledger: Ledger) -> None:
     with pytest.raises(ThreadNotFound):
-        await ledger.erasures.erase_thread("never", dry_run=True)
+        await ledger.erasures.erase(("thread", "never"), dry_run=True)
     await fill(ledger)
-    erasure = await ledger.erasures.erase_thread(THREAD)
-    assert await ledger.erasures.erase_thread(THREAD, dry_run=True) == erasure
+    erasure = await ledger.erasures.erase(("thread", THREAD))
+    assert await ledger.erasures.erase(("thread", THREAD), dry_run=True) == erasure
 
 
 async def test_erasing_again_gives_the_tombstone(ledger: Ledger) -> None:
     await fill(ledger)
-    assert await ledger.erasures.erase_thread(THREAD) == await ledger.erasures.erase_thread(THREAD)
+    assert await ledger.erasures.erase(("thread", THREAD)) == await ledger.erasures.erase(("thread", THREAD))
 
 
 async def test_erasing_an_unknown_thread_raises(ledger: Ledger) -> None:
     with pytest.raises(ThreadNotFound):
-        await ledger.erasures.erase_thread("never")
+        await ledger.erasures.erase(("thread", "never"))
 
 
 async def test_an_erased_thread_does_not_come_back(ledger: Ledger) -> None:
     await fill(ledger)
     thread: Thread = await ledger.threads.get(THREAD)
-    await ledger.erasures.erase_thread(THREAD)
+    await ledger.erasures.erase(("thread", THREAD))
     with pytest.raises(Erased, match="not used again"):
         await ledger.threads.create(THREAD, exist_ok=True)
     with pytest.raises(Erased):
@@ -138,9 +138,9 @@ async def test_kept_scores_stay_in_the_summary(ledger: Ledger) -> None:
     await fill(ledger, "other", "bob", (1,))
     questions: list[dict[str, Any]] = [{}, {"key": "stars"}, {"agent": "planner", "model": "m"}, {"agent": "nobody"}]
     before = [await ledger.feedback.summary(**question) for question in questions]
-    await ledger.erasures.erase_thread(THREAD, keep_scores=True)
+    await ledger.erasures.erase(("thread", THREAD), keep_scores=True)
     assert [await ledger.feedback.summary(**question) for question in questions] == before
-    await ledger.erasures.erase_thread("other")
+    await ledger.erasures.erase(("thread", "other"))
     left = FeedbackSummary(key="stars", count=2, mean=4.5, min=4, max=5)
     assert await ledger.feedback.summary() == [left]
 
@@ -149,9 +149,9 @@ async def test_a_user_is_erased_with_all_threads_and_may_come_back(database: Dat
     for n in range(5):
         await fill(ledger, f"{CANARY}-{n}")
     await fill(ledger, "other", "bob")
-    erasure: Erasure = await ledger.erasures.erase_user(USER, keep_scores=True)
+    erasure: Erasure = await ledger.erasures.erase(("user", USER), keep_scores=True)
     assert (erasure.kind, erasure.rows["threads"], erasure.rows["messages"], erasure.scores) == ("user", 5, 50, 10)
-    assert await ledger.erasures.find_user(USER) == erasure
+    assert await ledger.erasures.find(("user", USER)) == erasure
     assert [thread.thread_id for thread in await ledger.threads.list()] == ["other"]
     left = await everything(database)
     assert f"{CANARY}-" not in left
@@ -165,7 +165,7 @@ async def test_the_feedback_of_an_erased_user_on_other_threads_goes_too(
     await fill(ledger, scores=())
     await score_bobs(ledger)
     before = await ledger.feedback.summary()
-    erasure = await ledger.erasures.erase_user(USER, keep_scores=keep_scores)
+    erasure = await ledger.erasures.erase(("user", USER), keep_scores=keep_scores)
     assert (erasure.rows["threads"], erasure.rows["feedback"], erasure.scores) == (1, 4, keep_scores)
     assert [one.user_id for one in await ledger.feedback.list()] == ["bob"]
     assert CANARY not in repr([await query(database, f"SELECT * FROM {name}") for name in ("feedback", "erasures")])
@@ -176,10 +176,10 @@ async def test_the_feedback_of_an_erased_user_on_other_threads_goes_too(
 async def test_an_interrupted_erasure_of_a_user_is_finished_by_another(database: Database, ledger: Ledger) -> None:
     await fill(ledger, scores=())
     await score_bobs(ledger)
-    await ledger.erasures.erase_thread(THREAD)  # as far as the first came
-    erasure = await ledger.erasures.erase_user(USER, keep_scores=True)
+    await ledger.erasures.erase(("thread", THREAD))  # as far as the first came
+    erasure = await ledger.erasures.erase(("user", USER), keep_scores=True)
     assert (erasure.rows["feedback"], erasure.scores) == (4, 1)
-    again = await ledger.erasures.erase_user(USER, keep_scores=True)
+    again = await ledger.erasures.erase(("user", USER), keep_scores=True)
     assert (again.rows["feedback"], again.scores) == (0, 0)
     stars = FeedbackSummary(key="stars", count=2, mean=2.5, min=1, max=4)
     assert await ledger.feedback.summary() == [stars]
@@ -188,7 +188,7 @@ async def test_an_interrupted_erasure_of_a_user_is_finished_by_another(database:
 async def test_only_scores_that_count_are_kept_of_a_thread(ledger: Ledger) -> None:
     await score_bobs(ledger)
     before = await ledger.feedback.summary()
-    erasure = await ledger.erasures.erase_thread("of bob", keep_scores=True)
+    erasure = await ledger.erasures.erase(("thread", "of bob"), keep_scores=True)
     assert (erasure.rows["feedback"], erasure.scores) == (5, 2)
     assert await ledger.feedback.summary() == before
     assert await ledger.feedback.summary(events=True) == before
@@ -208,7 +208,7 @@ async def test_users_who_score_each_other_are_erased_at_once(database: Database,
     stored = [await ledger.feedback.record(one) for one in said]
     async with database.open() as other:
         outcomes = await asyncio.gather(
-            *(one.erasures.erase_user(user) for one, user in zip((ledger, other) * 2, users, strict=True)),
+            *(one.erasures.erase(("user", user)) for one, user in zip((ledger, other) * 2, users, strict=True)),
             *(other.feedback.retract(one.feedback_id or "") for one in stored),
             return_exceptions=True,
         )
@@ -220,11 +220,11 @@ async def test_a_tenant_is_erased_and_no_other(ledger: Ledger) -> None:
     acme, other = ledger.tenant("acme"), ledger.tenant("other")
     for one in (acme, other):
         await fill(one)
-    erasure = await acme.erasures.erase_tenant()
+    erasure = await acme.erasures.erase(("tenant",))
     assert (erasure.kind, erasure.rows["threads"]) == ("tenant", 1)
     assert len(await acme.threads.list()) == 0
     assert (await other.messages.history(THREAD)).version == 10
-    assert await other.erasures.find_thread(THREAD) is None
+    assert await other.erasures.find(("thread", THREAD)) is None
     assert len((await other.erasures.list()).items) == 0
 
 
@@ -232,7 +232,7 @@ async def test_no_append_survives_an_erasure_at_the_same_time(database: Database
     await fill(ledger)
     async with database.open() as second:
         appends = [second.messages.append(THREAD, turn()) for _ in range(10)]
-        outcomes = await asyncio.gather(*appends, ledger.erasures.erase_thread(THREAD), return_exceptions=True)
+        outcomes = await asyncio.gather(*appends, ledger.erasures.erase(("thread", THREAD)), return_exceptions=True)
     assert {type(outcome).__name__ for outcome in outcomes} <= {"Appended", "ThreadNotFound", "Erasure"}
     assert set((await count_rows(database)).values()) == {0}
 
@@ -240,10 +240,10 @@ async def test_no_append_survives_an_erasure_at_the_same_time(database: Database
 async def test_the_list_pages_newest_first(ledger: Ledger) -> None:
     for n in range(5):
         await ledger.threads.create(f"t{n}")
-        await ledger.erasures.erase_thread(f"t{n}")
+        await ledger.erasures.erase(("thread", f"t{n}"))
     first = await ledger.erasures.list(limit=2)
     second = await ledger.erasures.list(limit=9, cursor=first.next_cursor)
-    found = [await ledger.erasures.find_thread(f"t{n}") for n in range(5)]
+    found = [await ledger.erasures.find(("thread", f"t{n}")) for n in range(5)]
     assert [*first, *second] == found[::-1]
 
 
@@ -256,7 +256,7 @@ async def test_tombstones_cannot_be_guessed_from_ids_alone_and_differ_between_te
     erased = []
     for owner in (ledger, ledger.tenant("other")):
         await fill(owner)
-        erased.append(await owner.erasures.erase_user(USER))
+        erased.append(await owner.erasures.erase(("user", USER)))
     subjects = {row[0] for row in await query(database, "SELECT subject FROM erasures")}
     assert len(subjects) == 4
     assert subjects.isdisjoint({erasure_digest("user", USER), erasure_digest("thread", THREAD)})
@@ -265,21 +265,21 @@ async def test_tombstones_cannot_be_guessed_from_ids_alone_and_differ_between_te
     key = bytes(byte ^ 0x36 for byte in bytes.fromhex(secrets[0][:64]))
     code = hmac.new(key, erasure_digest("user", USER).encode(), "sha256").hexdigest()
     assert code in {erased[0].subject, erased[1].subject}
-    assert await ledger.erasures.find_user(USER) == erased[0]
+    assert await ledger.erasures.find(("user", USER)) == erased[0]
 
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["no secret", "a secret"])
 async def test_tombstones_of_earlier_releases_are_still_found(database: Database, ledger: Ledger, keyed: bool) -> None:
     await fill(ledger)
-    await ledger.erasures.erase_user(USER)
+    await ledger.erasures.erase(("user", USER))
     await query(database, f"UPDATE erasures SET subject = '{erasure_digest('user', USER)}' WHERE kind = 'user'")
     await query(database, f"UPDATE erasures SET subject = '{erasure_digest('thread', THREAD)}' WHERE kind = 'thread'")
     if not keyed:
         await query(database, "UPDATE tenants SET tombstone_secret = NULL")
     await refused(ledger, THREAD)
-    assert await ledger.erasures.find_user(USER) is not None
-    found = await ledger.erasures.find_thread(THREAD)
-    assert await ledger.erasures.erase_thread(THREAD) == found
+    assert await ledger.erasures.find(("user", USER)) is not None
+    found = await ledger.erasures.find(("thread", THREAD))
+    assert await ledger.erasures.erase(("thread", THREAD)) == found
 
 
 async def refused(ledger: Ledger, thread_id: str) -> None:
@@ -298,9 +298,9 @@ async def refused(ledger: Ledger, thread_id: str) -> None:
 
 async def test_erasing_the_tenant_keeps_its_secret_and_its_tombstones(database: Database, ledger: Ledger) -> None:
     await fill(ledger)
-    await ledger.erasures.erase_thread(THREAD)
+    await ledger.erasures.erase(("thread", THREAD))
     secret = await query(database, "SELECT tombstone_secret FROM tenants")
-    await ledger.erasures.erase_tenant()
+    await ledger.erasures.erase(("tenant",))
     assert await query(database, "SELECT tombstone_secret FROM tenants") == secret
     await refused(ledger, THREAD)
 
@@ -310,7 +310,7 @@ async def test_erasures_at_once_make_one_secret(database: Database, ledger: Ledg
     for name in names:
         await ledger.threads.create(name)
     async with database.open() as other:
-        one = [(ledger, other)[number % 2].erasures.erase_thread(name) for number, name in enumerate(names)]
+        one = [(ledger, other)[number % 2].erasures.erase(("thread", name)) for number, name in enumerate(names)]
         await asyncio.gather(*one)
     assert len(await query(database, "SELECT tombstone_secret FROM tenants")) == 1
     for name in names:

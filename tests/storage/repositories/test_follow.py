@@ -175,7 +175,7 @@ async def test_a_thread_that_is_gone_ends_its_followers(ledger: Ledger, writer: 
             await tx.messages.append("t", turn("second "))
             await tx.messages.append("t", turn("third "))
     else:
-        await (writer.erasures.erase_thread if gone == "erased" else writer.threads.delete)("t")
+        await (writer.erasures.erase(("thread", "t")) if gone == "erased" else writer.threads.delete("t"))
     with pytest.raises(ThreadNotFound):
         async with asyncio.timeout(LONG):
             await follower

@@ -500,8 +500,8 @@ async def test_the_values_of_a_thread_go_with_it(database: Database, ledger: Led
     await everywhere(ledger)
     assert (await ledger.threads.delete("t")).rows["kv"] == 2
     assert await left(database) == KEPT | TENANTS | ADAS
-    planned = await ledger.erasures.erase_thread("u", dry_run=True)
-    assert (planned.rows["kv"], (await ledger.erasures.erase_thread("u")).rows["kv"]) == (2, 2)
+    planned = await ledger.erasures.erase(("thread", "u"), dry_run=True)
+    assert (planned.rows["kv"], (await ledger.erasures.erase(("thread", "u"))).rows["kv"]) == (2, 2)
     assert await left(database) == {("user", "bob", ""), ("user", "t", "")} | TENANTS | ADAS
     await ledger.threads.create("t")
     assert await values(ledger, THREAD) == {}
@@ -516,16 +516,16 @@ async def test_retention_takes_the_values_of_idle_threads(database: Database, le
 
 async def test_erasing_a_user_takes_her_values_and_those_of_her_threads(database: Database, ledger: Ledger) -> None:
     await everywhere(ledger)
-    planned = await ledger.erasures.erase_user("ada", dry_run=True)
-    assert (planned.rows["kv"], (await ledger.erasures.erase_user("ada")).rows["kv"]) == (4, 4)
+    planned = await ledger.erasures.erase(("user", "ada"), dry_run=True)
+    assert (planned.rows["kv"], (await ledger.erasures.erase(("user", "ada"))).rows["kv"]) == (4, 4)
     assert await left(database) == KEPT | TENANTS
 
 
 async def test_erasing_a_tenant_takes_all_values_of_it(database: Database, ledger: Ledger) -> None:
     await everywhere(ledger)
     await ledger.tenant("other").kv.put(TENANT, "k", "stays")
-    planned = await ledger.erasures.erase_tenant(dry_run=True)
-    assert (planned.rows["kv"], (await ledger.erasures.erase_tenant()).rows["kv"]) == (10, 10)
+    planned = await ledger.erasures.erase(("tenant",), dry_run=True)
+    assert (planned.rows["kv"], (await ledger.erasures.erase(("tenant",))).rows["kv"]) == (10, 10)
     assert await query(database, "SELECT tenant_id FROM kv") == [("other",)]
 
 

@@ -347,7 +347,7 @@ async def test_a_redacted_message_can_have_words_again_and_lose_them(database: D
 
 async def test_an_erasure_covers_the_revisions(database: Database, asked: Ledger) -> None:
     await asked.messages.revise("t", "m0", user("And in Oslo?"))
-    erasure = await asked.erasures.erase_thread("t")
+    erasure = await asked.erasures.erase(("thread", "t"))
     assert erasure.rows["revisions"] == 1
     assert await query(database, "SELECT count(*) FROM revisions") == [(0,)]
 

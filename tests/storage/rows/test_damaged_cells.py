@@ -232,7 +232,7 @@ async def fill(ledger: Ledger) -> None:
     await ledger.threads.create("gone")
     await ledger.runs.start("gone", run_id="run gone")
     await ledger.feedback.record(Feedback(run_id="run gone", key="k", score=1))
-    await ledger.erasures.erase_thread("gone", keep_scores=True)
+    await ledger.erasures.erase(("thread", "gone"), keep_scores=True)
 
 
 async def cells_of(run: Run, table: str, column: str) -> list[tuple[str, Any]]:

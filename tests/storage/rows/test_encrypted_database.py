@@ -106,9 +106,9 @@ async def test_deleting_and_reading_need_no_keys(database: Database, options: An
             await ledger.threads.create(name, user_id=name, created_at=NOON)
         await record(database)
         await ledger.threads.delete("a")
-        await ledger.erasures.erase_thread("b")
+        await ledger.erasures.erase(("thread", "b"))
         assert (await ledger.threads.retain(older_than=NOON.replace(year=2025))).rows["threads"] == 1
-        await ledger.erasures.erase_tenant()
+        await ledger.erasures.erase(("tenant",))
         assert list(await ledger.threads.list()) == []
 
 

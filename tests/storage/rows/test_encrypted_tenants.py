@@ -24,7 +24,7 @@ from tests.storage.databases.test_scope import CALLS, NOON, THEIRS, fill, in_led
 from tests.storage.raw import query
 from tests.storage.words import RING
 
-DELETE = {"threads.delete", "threads.retain", "erasures.erase_thread", "erasures.erase_user", "erasures.erase_tenant"}
+DELETE = {"threads.delete", "threads.retain", "erasures.erase"}
 WRITE = {
     *("append", "stream", "threads.create", "threads.load", "threads.update", "messages.append", "messages.redact"),
     *(
@@ -128,12 +128,12 @@ async def test_deleting_needs_no_keys(database: Database) -> None:
         await ledger.threads.create("idle", title="words", created_at=NOON)
     async with database.open(keys=None) as ledger:
         await ledger.threads.delete("a")
-        await ledger.erasures.erase_thread("b")
-        await ledger.erasures.erase_user("c")
+        await ledger.erasures.erase(("thread", "b"))
+        await ledger.erasures.erase(("user", "c"))
         assert (await ledger.threads.retain(older_than=NOON.replace(year=2025))).rows["threads"] == 1
         async with ledger.begin() as tx:
             await tx.threads.delete("d")
-        await ledger.erasures.erase_tenant()
+        await ledger.erasures.erase(("tenant",))
         with pytest.raises(EncryptionError, check=because("tenant-encrypted")):  # the mark is not erased
             await ledger.threads.create("e")
     assert (await query(database, "SELECT count(*) FROM threads"))[0][0] == 0
@@ -161,7 +161,7 @@ async def test_other_tenants_and_a_tenant_without_keys_are_written_as_before(dat
         await ledger.messages.append("t", turn())
     rings.clear()
     async with database.open(keys=rings.get, tenant="acme") as ledger:
-        assert (await ledger.erasures.erase_thread("t")).rows["threads"] == 1
+        assert (await ledger.erasures.erase(("thread", "t"))).rows["threads"] == 1
 
 
 async def test_a_ledger_that_knows_the_ends_of_threads_is_refused_after_the_rotation(database: Database) -> None:

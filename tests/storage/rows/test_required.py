@@ -92,7 +92,7 @@ async def test_deleting_needs_no_keys(database: Database) -> None:
         await ledger.threads.create("t")
     async with database.open(keys=Encryption(lambda _: None, required=True)) as ledger:
         await ledger.threads.delete("t")
-        await ledger.erasures.erase_tenant()
+        await ledger.erasures.erase(("tenant",))
 
 
 async def test_it_does_not_go_with_what_reads_or_writes_plain_text(database: Database) -> None:

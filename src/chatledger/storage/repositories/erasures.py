@@ -26,7 +26,6 @@ from sqlalchemy import (
     tuple_,
 )
 
-from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
@@ -44,130 +43,63 @@ _BATCH = 100
 """Threads of a user or a tenant that are listed at a time. Each is erased in a transaction of its own."""
 
 
-class ErasureRepository:
-    """Erases threads, users and tenants for good: `ledger.erasures`, and `tx.erasures` in a transaction."""
+async def erase_thread(scope: Scope, thread_id: str, *, keep_scores: bool) -> Erasure:
+    """Raises ThreadNotFound."""
+    return await scope.write(lambda sql: _erase_thread(sql, scope.tenant, thread_id, keep_scores), removes=True)
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
 
-    async def erase_thread(self, thread_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Delete a thread with everything that belongs to it, for good, and return the tombstone. `keep_scores=True`
-        keeps the numbers of its current feedback for `feedback.summary`: key, score, agent, model and time, but no
-        content and no ids.
+async def erase_all(scope: Scope, kind: ErasureKind, id_: str, *, keep_scores: bool) -> Erasure:
+    """Erase the threads of a user or of the tenant one by one, and then what is beside them."""
+    tenant, user_id = scope.tenant, id_ if kind == "user" else None
+    gone: list[Erasure] = []
+    while ids := await scope.read(lambda sql: _threads_of(sql, tenant, user_id)):
+        for thread_id in ids:
+            try:
+                gone.append(await erase_thread(scope, thread_id, keep_scores=keep_scores))
+            except ThreadNotFound:  # somebody else was faster
+                continue
+    rows = together(Deleted(rows=one.rows) for one in gone)
+    scores = sum(one.scores for one in gone)
 
-        From then on, creating a thread of that id raises Erased. Erasing it again returns the first tombstone; on a
-        user's ledger it raises ThreadNotFound, because a tombstone does not contain the owner of the thread.
+    def finish(sql: Sql) -> Erasure:
+        values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
+        gone_rows = together([rows, values])
+        if user_id is None:
+            return _bury(sql, tenant, kind, id_, gone_rows, scores)
+        return _erase_feedback(sql, tenant, user_id, gone_rows, scores, keep_scores)
 
-        One transaction deletes all rows, so its cost grows with the thread. With `dry_run=True`, nothing is written,
-        and the returned tombstone has the numbers of rows that would be erased. Raises ThreadNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
-        if dry_run:
-            own = threads.c.thread_id == thread_id
-            tombstone = await self._foresee("thread", thread_id, own, keep_scores=keep_scores)
-            if tombstone.rows["threads"]:
-                return tombstone
-            earlier = await self._find("thread", thread_id)
-            if earlier is None:
-                raise ThreadNotFound(thread_id)
-            return earlier
-        return await self._scope.write(
-            lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores), removes=True
-        )
+    return await scope.write(finish, removes=True)
 
-    async def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread of a user, each in a transaction of its own. A last transaction erases the user's feedback
-        on other threads (`Feedback.user_id`) and the user's values of `kv`, and stores the tombstone, which is
-        returned. After an interruption, call it again to finish. New threads and new feedback of the user are not
-        refused. `keep_scores` and `dry_run` are those of `erase_thread`.
-        """
-        require(STR, user_id=user_id)
-        require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
-        self._scope.tenant.seen_by(user_id)  # refuses another user than that of the ledger
-        if dry_run:
-            own = threads.c.user_id == user_id
-            return await self._foresee("user", user_id, own, keep_scores=keep_scores, user_id=user_id)
-        return await self._erase_all("user", user_id, keep_scores)
 
-    async def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread and all values of this ledger's tenant, as `erase_user` does. Raises TenantOnly on a
-        user's ledger.
-        """
-        require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
-        self._scope.refuse_view("erasures.erase_tenant")
-        if dry_run:
-            return await self._foresee("tenant", self._scope.tenant.name, keep_scores=keep_scores)
-        return await self._erase_all("tenant", None, keep_scores)
+async def foresee(scope: Scope, kind: ErasureKind, id_: str, *, keep_scores: bool) -> Erasure:
+    """The tombstone of an erasure, which is not stored; of an erased thread, the one that is. Raises ThreadNotFound."""
+    tenant, user_id = scope.tenant, id_ if kind == "user" else None
+    which = {"thread": [threads.c.thread_id == id_], "user": [threads.c.user_id == id_], "tenant": []}[kind]
 
-    async def find_thread(self, thread_id: str) -> Erasure | None:
-        """The tombstone of a thread; None if it was not erased. Raises TenantOnly on a user's ledger."""
-        require(STR, thread_id=thread_id)
-        self._scope.refuse_view("erasures.find_thread")
-        return await self._find("thread", thread_id)
+    def count(sql: Sql) -> tuple[Deleted, int, str]:
+        rows, scores = _count(sql, tenant, which, user_id)
+        values = select(kv.c.key).where(_beside(tenant, kind, id_)).subquery()
+        secret = find_secret(sql, tenant, "tombstone_secret") or new_secret()  # nobody keeps the new one
+        gone = together([rows, Deleted(rows={kv.name: _how_many(sql, values)})])
+        return gone, scores, subjects_of(secret, kind, id_)[0]
 
-    async def find_user(self, user_id: str) -> Erasure | None:
-        """The newest tombstone of a user; None if the user was not erased."""
-        require(STR, user_id=user_id)
-        self._scope.tenant.seen_by(user_id)  # as in erase_user
-        return await self._find("user", user_id)
+    rows, scores, subject = await scope.read(count, snapshot=True)
+    if kind == "thread" and not rows.rows["threads"]:
+        earlier = await find_tombstone(scope, kind, id_)
+        if earlier is None:
+            raise ThreadNotFound(id_)
+        return earlier
+    return _tombstone(kind, subject, rows, scores if keep_scores else 0)
 
-    async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]:
-        """A page of all tombstones, newest first. `limit` is their maximum number, 50 by default and 1,000 at most. The
-        page's `damaged` has the errors of tombstones that cannot be read. Raises InvalidCursor, LimitExceeded, and
-        TenantOnly on a user's ledger.
-        """
-        require(INT, limit=limit)
-        require(STR_OR_NONE, cursor=cursor)
-        self._scope.refuse_view("erasures.list")
-        size = page_size(limit)
-        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, size, cursor))
 
-    async def _find(self, kind: ErasureKind, id_: str) -> Erasure | None:
-        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, kind, id_))
+async def find_tombstone(scope: Scope, kind: ErasureKind, id_: str) -> Erasure | None:
+    return await scope.read(lambda sql: _find(sql, scope.tenant, kind, id_))
 
-    async def _foresee(
-        self,
-        kind: ErasureKind,
-        id_: str,
-        *which: ColumnElement[bool],
-        keep_scores: bool,
-        user_id: str | None = None,
-    ) -> Erasure:
-        """The tombstone of erasing these threads and the user's feedback elsewhere, which is not stored."""
-        tenant = self._scope.tenant
 
-        def count(sql: Sql) -> tuple[Deleted, int, str]:
-            rows, scores = _count(sql, tenant, which, user_id)
-            values = select(kv.c.key).where(_beside(tenant, kind, id_)).subquery()
-            secret = find_secret(sql, tenant, "tombstone_secret") or new_secret()  # nobody keeps the new one
-            gone = together([rows, Deleted(rows={kv.name: _how_many(sql, values)})])
-            return gone, scores, subjects_of(secret, kind, id_)[0]
-
-        rows, scores, subject = await self._scope.read(count, snapshot=True)
-        return _tombstone(kind, subject, rows, scores if keep_scores else 0)
-
-    async def _erase_all(self, kind: ErasureKind, user_id: str | None, keep_scores: bool) -> Erasure:
-        tenant = self._scope.tenant
-        gone: list[Erasure] = []
-        while ids := await self._scope.read(lambda sql: _threads_of(sql, tenant, user_id)):
-            for id_ in ids:
-                try:
-                    gone.append(await self.erase_thread(id_, keep_scores=keep_scores))
-                except ThreadNotFound:  # somebody else was faster
-                    continue
-        rows = together(Deleted(rows=one.rows) for one in gone)
-        id_ = tenant.name if user_id is None else user_id
-        scores = sum(one.scores for one in gone)
-
-        def finish(sql: Sql) -> Erasure:
-            values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
-            gone_rows = together([rows, values])
-            if user_id is None:
-                return _bury(sql, tenant, kind, id_, gone_rows, scores)
-            return _erase_feedback(sql, tenant, user_id, gone_rows, scores, keep_scores)
-
-        return await self._scope.write(finish, removes=True)
+async def list_tombstones(scope: Scope, limit: int, cursor: str | None) -> Page[Erasure]:
+    """Raises InvalidCursor and LimitExceeded."""
+    size = page_size(limit)
+    return await scope.read(lambda sql: _list(sql, scope.tenant, size, cursor))
 
 
 def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:

@@ -39,7 +39,7 @@ class KvRepository:
     follow, as in `("thread", thread_id, "adk")`: the same key is another value there. Keys and namespaces have 1 to
     512 bytes. Values are any JSON, null included, and come back with the order of their keys.
 
-    The values of a thread are deleted with it, those of a user by `erasures.erase_user`. With keys, values are
+    The values of a thread are deleted with it, those of a user by `erasures.erase`. With keys, values are
     encrypted; scopes, namespaces and keys are not. A scope of a thread that does not exist raises ThreadNotFound. On a
     user's ledger, the scope of the tenant raises TenantOnly, and that of another user InvalidArgument.
     """

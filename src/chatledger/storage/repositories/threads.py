@@ -271,7 +271,7 @@ class ThreadRepository:
 
     async def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted:
         """Delete the thread for good, with its messages, branches, runs, feedback, outputs and values. Returns the
-        number of rows by table. The id can be used again, unlike after `erasures.erase_thread`. With `dry_run=True`,
+        number of rows by table. The id can be used again, unlike after `erasures.erase`. With `dry_run=True`,
         return the number of rows that would be deleted, and delete nothing.
 
         One transaction deletes all rows, so its cost grows with the thread. Raises ThreadNotFound.

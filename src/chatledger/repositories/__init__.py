@@ -31,6 +31,7 @@ from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, LedgerStats, Progress, RulesLevel, RunPrices
 from chatledger.models.base import read_moment
+from chatledger.repositories.erasures import ErasureRepository
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import LEASE, OnOpenCalls, make_request
 from chatledger.storage.databases.scope import Scope
@@ -38,7 +39,6 @@ from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
-from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.kv import KvRepository
