@@ -13,7 +13,7 @@ from chatledger.storage.schema.tables import branches
 async def pass_time(ledger: Ledger, seconds: float) -> None:
     """As if the partial messages had been written so much earlier."""
     own = ledger._scope.tenant.name
-    for partial in await ledger.partials.list():
+    for partial in await ledger.drafts.list():
         await ledger._scope.write(lambda sql, found=partial: _move_lease(sql, own, found, seconds))  # type: ignore[misc]
 
 

@@ -29,7 +29,7 @@ VALIDATORS = {"Text", "UtcDatetime", "Tokens", "Cost", "Count", "Flag", "Name", 
 
 def test_no_name_is_left_out() -> None:
     assert len(NAMES) > 150
-    assert set(repositories()) >= {"threads", "messages", "branches", "runs", "feedback", "kv", "erasures", "partials"}
+    assert set(repositories()) >= {"threads", "messages", "branches", "runs", "feedback", "kv", "erasures", "drafts"}
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

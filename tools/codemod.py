@@ -50,7 +50,7 @@ TYPES = frozenset(
         "Output",
         "Page",
         "Part",
-        "PartialMessage",
+        "OpenDraft",
         "Progress",
         "Repair",
         "Revision",
@@ -135,6 +135,8 @@ def rewrite(text: str) -> str:
     if count:
         text = _with_import(text, re.findall(r"check=(about|because)\(", text))
     text = _NAMES.sub(lambda found: ERRORS[found[1]][0], text)
+    text = re.sub(r"\bPartialMessage\b", "OpenDraft", text)
+    text = re.sub(r"(?<=\w)\.partials\.(list|interrupt|abandoned)\b", r".drafts.\1", text)
     return _move_attributes(_move_imports(text))
 
 
@@ -256,7 +258,17 @@ def _erases(kind: str, name: str) -> Change:
     return change
 
 
+def _abandoned(node: ast.Call, source: Source) -> str | None:
+    assert isinstance(node.func, ast.Attribute)
+    of = source(node.func.value)
+    if not of.endswith((".partials", ".drafts")):
+        return None
+    age = _pop(node, "older_than", 0)
+    return f"{of.replace('.partials', '.drafts')}.list(abandoned_for={'0' if age is None else source(age)})"
+
+
 CALLS: dict[str, Change] = {
+    "abandoned": _abandoned,
     "erase_thread": _erases("thread", "erase"),
     "erase_user": _erases("user", "erase"),
     "erase_tenant": _erases("tenant", "erase"),

@@ -37,7 +37,7 @@ COMMANDS = [
     "backup",
     "restore",
     "reencrypt",
-    "partials",
+    "drafts",
     "search",
     "sql",
     "demo",

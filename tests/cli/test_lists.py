@@ -36,7 +36,7 @@ LISTS = [
     ("feedback list", {"feedback_id", "score"}),
     ("feedback summary", {"key", "mean"}),
     ("branches list t0", {"branch", "active"}),
-    ("partials", {"thread_id", "seq"}),
+    ("drafts", {"thread_id", "seq"}),
     ("search Lima", {"thread_id", "match"}),
     ("check", {"thread_id", "detail"}),
     ("repair --dry-run", {"thread_id", "detail"}),

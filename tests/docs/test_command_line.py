@@ -39,7 +39,7 @@ def _first_cells() -> list[str]:
         "history weather",
         "check",
         "repair --yes",
-        "partials",
+        "drafts",
         "backup",
     ],
 )

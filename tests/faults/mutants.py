@@ -469,9 +469,9 @@ def join_calls_of_two_responses() -> None:
 
 
 def interrupt_after_what_the_draft_followed() -> None:
-    from chatledger.storage.repositories import partials
+    from chatledger.storage.repositories import open_drafts
 
-    _put(partials, replace=lambda request, **fields: replace(request, **{**fields, "after": request.after}))
+    _put(open_drafts, replace=lambda request, **fields: replace(request, **{**fields, "after": request.after}))
 
 
 def leave_the_run_running() -> None:
@@ -723,12 +723,12 @@ def look_at_threads_of_others() -> None:
 
 def own_everything() -> None:
     """Rows of all users of the tenant, outside of appends and histories."""
-    from chatledger.storage.repositories import feedback, partials, runs
+    from chatledger.storage.repositories import feedback, open_drafts, runs
 
     def of_tenant(table: Any, tenant: Any) -> Any:
         return table.c.tenant_id == tenant.name
 
-    for module in (feedback, partials, runs):
+    for module in (feedback, open_drafts, runs):
         _put(module, owned=of_tenant)
 
 

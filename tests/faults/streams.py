@@ -43,12 +43,12 @@ async def kill_streamers(database: Database, *, kills: int, seed: int) -> Figure
 async def _take_over(ledger: Ledger, fed: int, stored: int) -> None:
     """From a dead one whose lease is not over: it could be alive, so nothing but `interrupt` goes past it."""
     _require_kept((await ledger.messages.history(THREAD, last=20)).messages[-1], fed, stored)
-    (left,) = await ledger.partials.list()
+    (left,) = await ledger.drafts.list()
     with pytest.raises(DraftLive):
         await ledger.messages.append(THREAD, [user("next")])
     async with asyncio.timeout(10):  # what the dead writer had sent may come in only now
-        while not await ledger.partials.interrupt(left):
-            (left,) = await ledger.partials.list()
+        while not await ledger.drafts.interrupt(left):
+            (left,) = await ledger.drafts.list()
 
 
 def kill_after(streamer: Client, words: int, seconds: float) -> tuple[int, int]:

@@ -20,13 +20,13 @@ import pytest
 from chatledger import Feedback, Ledger, StorageError
 from chatledger.errors import DraftLive
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
-from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository
 from tests.conftest import Database
@@ -179,9 +179,9 @@ async def partials(recorder: Recorder, name: str) -> None:
     own = recorder._ledger.tenant(uuid4().hex)
     await own.threads.create(name)
     await own.messages.append(name, [assistant("So", state="partial")])
-    assert await own.partials.list()
-    for left in await own.partials.abandoned():
-        await own.partials.interrupt(left)
+    assert await own.drafts.list()
+    for left in await own.drafts.list(abandoned_for=0):
+        await own.drafts.interrupt(left)
 
 
 async def erase(recorder: Recorder, name: str) -> None:
@@ -265,7 +265,7 @@ def test_every_public_method_is_stopped_in_some_call() -> None:
     """By their names, in the text of the calls above."""
     words = set(re.findall(r"\w+", "".join(inspect.getsource(call) for call in (*CALLS, *OTHERS))))
     usual = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
-    others = (OutputRepository, AgentRepository, ErasureRepository, PartialRepository, KvRepository)
+    others = (OutputRepository, AgentRepository, ErasureRepository, DraftRepository, KvRepository)
     methods = {
         name
         for repository in (*usual, *others)

@@ -66,8 +66,8 @@ def _hear(follower: Client, reader: Reader, changes: int | None = None) -> None:
 
 async def _change(ledger: Ledger, chance: random.Random) -> None:
     """Something other than an append, once the draft that a killed writer left is over."""
-    for partial in await ledger.partials.list():
-        await ledger.partials.interrupt(partial)
+    for partial in await ledger.drafts.list():
+        await ledger.drafts.interrupt(partial)
     version = (await ledger.messages.history(THREAD, limit=0)).version
     match chance.randrange(4):
         case 0:

@@ -37,7 +37,7 @@ async def _abandon(ledger: Ledger, database: Database) -> None:
         streamer = streamers.stream(database.url, "k", interval=0.01, size=SIZE, lease=0.05)
         await asyncio.to_thread(kill_after, streamer, 5, 0.01)
     async with asyncio.timeout(10):
-        while not await ledger.partials.abandoned():
+        while not await ledger.drafts.list(abandoned_for=0):
             pass
 
 
@@ -48,7 +48,7 @@ async def test_an_append_after_a_killed_streamer_succeeds_once_its_lease_is_over
     await ledger.messages.append(THREAD, [user("hello?")])
     states = [message.state for message in await ledger.messages.history(THREAD)]
     assert [state for state in states if state != "synthetic"] == ["interrupted", "complete"]  # its call, if it was in
-    assert await ledger.partials.list() == []
+    assert await ledger.drafts.list() == []
 
 
 async def test_a_retry_answers_the_request_of_a_killed_streamer(ledger: Ledger, database: Database) -> None:
@@ -142,9 +142,9 @@ async def test_a_draft_stays_partial_if_the_database_stays_away(proxy: Proxy, pg
                 proxy.cut("before", 1)
                 await draft.feed("ny")
                 await draft.feed(".")
-        (left,) = await other.partials.list()
+        (left,) = await other.drafts.list()
         assert (await other.messages.history(THREAD)).messages[-1].text == "Sun"
-        assert await other.partials.interrupt(left)
+        assert await other.drafts.interrupt(left)
 
 
 async def test_a_draft_that_was_interrupted_as_abandoned_is_lost(ledger: Ledger, database: Database) -> None:
@@ -153,7 +153,7 @@ async def test_a_draft_that_was_interrupted_as_abandoned_is_lost(ledger: Ledger,
     async with database.open() as other:
         with pytest.raises(DraftLost):
             async with other.stream(THREAD, interval=LEASE / 2, lease=LEASE) as draft:
-                (found,) = await ledger.partials.abandoned(older_than=0)
-                assert await ledger.partials.interrupt(found)
+                (found,) = await ledger.drafts.list(abandoned_for=0)
+                assert await ledger.drafts.interrupt(found)
                 await draft.feed("too late")
     assert [message.state for message in await ledger.messages.history(THREAD)] == ["interrupted"]

@@ -20,7 +20,7 @@ from chatledger import ChatLedgerError, ChatMessage, Draft, Feedback, Thread, To
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
 from chatledger.storage.schema.text import write_mark
-from chatledger.types import PartialMessage
+from chatledger.types import OpenDraft
 from tests.conversations import user
 
 CANARY = "c4n4ry"
@@ -98,8 +98,8 @@ def values() -> list[Any]:
         unchecked(Thread, thread_id=5, title={CANARY}),
         Thread(thread_id="t" * 600, created_at=NOW, active_at=NOW),
         Thread(thread_id="u", user_id="\0" * 600, active_branch=2**80, created_at=NOW, active_at=NOW),
-        unchecked(PartialMessage, thread_id=CANARY.encode(), branch=CANARY, seq=None, message_id=5),
-        unchecked(PartialMessage, thread_id="t", branch=2**80, seq=-(2**80), message_id="m" * 600, since=CANARY),
+        unchecked(OpenDraft, thread_id=CANARY.encode(), branch=CANARY, seq=None, message_id=5),
+        unchecked(OpenDraft, thread_id="t", branch=2**80, seq=-(2**80), message_id="m" * 600, since=CANARY),
         *(Usage(input_tokens=2**63 - 1, cost=Decimal("1e999")), unchecked(Usage, cost=Telling(), details={1: CANARY})),
         *(write_mark("t", 0, 0, 0), write_mark("t", 7, 2**62, 2**62), "A" * 32),
         [unchecked(Output, branch=2**80, seq=-(2**80), call_idx=2**80, nonce="n", mime_type="\0", text=CANARY)],

@@ -64,7 +64,7 @@ async def filled(owner: Repositories) -> dict[str, Any]:
         "title": "x",
         "interval": 0.1,
         "lease": 1.0,
-        "partial": (await owner.partials.list())[0],
+        "partial": (await owner.drafts.list())[0],
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from chatledger import ChatMessage, Feedback, Ledger, NotFound
 from chatledger.errors import InvalidCursor
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.types import PartialMessage
+from chatledger.types import OpenDraft
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.migrations.access import all_rows
@@ -77,9 +77,9 @@ async def test_a_word_in_what_hangs_on_a_thread_comes_back_as_it_is(database: Da
         await ledger.outputs.add(word, [output])
         assert await ledger.outputs.list(word) == [output]
         await ledger.messages.append(word, [ChatMessage(role="assistant", content=word, state="partial", run_id=word)])
-        (left,) = await ledger.partials.list()
+        (left,) = await ledger.drafts.list()
         assert (left.thread_id, left.run_id) == (word, word)
-        assert await ledger.partials.interrupt(left)
+        assert await ledger.drafts.interrupt(left)
         await ledger.threads.create(f"{word}2", user_id=word)
         pages = [await ledger.threads.list(user_id=word, limit=1)]
         pages.append(await ledger.threads.list(user_id=word, limit=1, cursor=pages[0].next_cursor))
@@ -101,10 +101,8 @@ async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Dat
         assert await ledger.erasures.find(("thread", word)) is None
         assert (await ledger.erasures.erase(("user", word))).total == 0
         assert (await ledger.tenant(word).erasures.erase(("tenant",))).total == 0
-        nothing = PartialMessage(
-            thread_id=word, branch=0, seq=1, message_id=word, run_id=word, created_at=NOW, since=NOW
-        )
-        assert not await ledger.partials.interrupt(nothing)
+        nothing = OpenDraft(thread_id=word, branch=0, seq=1, message_id=word, run_id=word, created_at=NOW, since=NOW)
+        assert not await ledger.drafts.interrupt(nothing)
         for refused in (
             ledger.agents.list(word),
             ledger.outputs.list(word),

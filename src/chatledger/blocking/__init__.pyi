@@ -30,8 +30,8 @@ from chatledger.models import (
     Limits,
     Loss,
     Metrics,
+    OpenDraft,
     Page,
-    PartialMessage,
     Progress,
     Revision,
     RulesLevel,
@@ -349,10 +349,9 @@ class ErasureRepository:
     def find(self, owner: Owner) -> Erasure | None: ...
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]: ...
 
-class PartialRepository:
-    def list(self) -> Sequence[PartialMessage]: ...
-    def abandoned(self, *, older_than: timedelta | float | None = None) -> Sequence[PartialMessage]: ...
-    def interrupt(self, partial: PartialMessage) -> bool: ...
+class DraftRepository:
+    def list(self, *, abandoned_for: timedelta | float | None = None) -> Sequence[OpenDraft]: ...
+    def interrupt(self, draft: OpenDraft) -> bool: ...
 
 class KvRepository:
     def get(self, scope: KvScope, key: str) -> KvValue | None: ...
@@ -413,7 +412,7 @@ class Ledger:
     outputs: OutputRepository
     agents: AgentRepository
     erasures: ErasureRepository
-    partials: PartialRepository
+    drafts: DraftRepository
     kv: KvRepository
     frames: FrameRepository
     def stream(
@@ -540,7 +539,7 @@ class Transaction:
     outputs: OutputRepository
     agents: AgentRepository
     erasures: ErasureRepository
-    partials: PartialRepository
+    drafts: DraftRepository
     kv: KvRepository
     frames: FrameRepository
     def stream(

@@ -17,6 +17,7 @@ from typing import Any, Self, cast
 
 from chatledger import ledger as asynchronous
 from chatledger.errors import StorageError
+from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
 from chatledger.storage.databases.loop_thread import LoopThread
 from chatledger.storage.repositories.branches import BranchRepository
@@ -26,7 +27,6 @@ from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
-from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository
 from chatledger.telemetry.calls import VIEWS
@@ -239,7 +239,7 @@ FACES: dict[type[Any], type[Any]] = {
             OutputRepository,
             AgentRepository,
             ErasureRepository,
-            PartialRepository,
+            DraftRepository,
             KvRepository,
             FrameRepository,
         )

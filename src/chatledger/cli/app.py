@@ -16,6 +16,7 @@ from chatledger.cli import (
     branches,
     convert,
     demo,
+    drafts,
     erasures,
     export,
     feedback,
@@ -23,7 +24,6 @@ from chatledger.cli import (
     history,
     import_files,
     migrate,
-    partials,
     reencrypt,
     removal,
     repair,
@@ -66,7 +66,7 @@ removal.add_to(app)
 erasures.add_to(app)
 backup.add_to(app)
 reencrypt.add_to(app)
-partials.add_to(app)
+drafts.add_to(app)
 history.add_to(app)
 repair.add_to(app)
 app.add_typer(branches.app, name="branches", cls=CommandGroup)

@@ -117,8 +117,8 @@ async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repa
 
 
 async def _is_abandoned(ledger: Ledger, thread_id: str, branch: int) -> bool:
-    abandoned = await ledger.partials.abandoned()
-    return any((partial.thread_id, partial.branch) == (thread_id, branch) for partial in abandoned)
+    abandoned = await ledger.drafts.list(abandoned_for=0)
+    return any((draft.thread_id, draft.branch) == (thread_id, branch) for draft in abandoned)
 
 
 def _said(finding: Finding) -> dict[str, str]:

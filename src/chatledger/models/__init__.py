@@ -21,9 +21,9 @@ from chatledger.models.messages import (
     is_redacted,
 )
 from chatledger.models.metrics import Metrics
+from chatledger.models.open_drafts import OpenDraft
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
-from chatledger.models.partials import PartialMessage
 from chatledger.models.parts import (
     AudioPart,
     FilePart,
@@ -78,10 +78,10 @@ __all__ = [
     "MediaPart",
     "Metrics",
     "OpaquePart",
+    "OpenDraft",
     "Output",
     "Page",
     "Part",
-    "PartialMessage",
     "Progress",
     "ReasoningDelta",
     "Repair",

@@ -31,6 +31,7 @@ from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, LedgerStats, Progress, RulesLevel, RunPrices
 from chatledger.models.base import read_moment
+from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import LEASE, OnOpenCalls, make_request
@@ -44,7 +45,6 @@ from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
-from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.stats import StatsFilter, read_stats
 from chatledger.storage.repositories.threads import ThreadRepository
@@ -79,7 +79,7 @@ class Repositories:
     """The agents that may answer in a thread, for message files."""
     erasures: ErasureRepository
     """Erases threads, users and tenants, and finds their tombstones."""
-    partials: PartialRepository
+    drafts: DraftRepository
     """Lists and interrupts messages that are still being written, or were abandoned."""
     kv: KvRepository
     """Values of the application under keys: of a thread, a user or the tenant."""
@@ -96,7 +96,7 @@ class Repositories:
         self.outputs = observed(OutputRepository, "outputs", scope.observer)(scope)
         self.agents = observed(AgentRepository, "agents", scope.observer)(scope)
         self.erasures = observed(ErasureRepository, "erasures", scope.observer)(scope)
-        self.partials = observed(PartialRepository, "partials", scope.observer)(scope)
+        self.drafts = observed(DraftRepository, "drafts", scope.observer)(scope)
         self.kv = observed(KvRepository, "kv", scope.observer)(scope)
         self.frames = observed(FrameRepository, "frames", scope.observer)(scope)
 

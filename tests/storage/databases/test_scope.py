@@ -22,7 +22,7 @@ from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
 from chatledger.storage.schema.tables import INSERTION_ORDER, tenants
 from chatledger.storage.schema.text import encode_key, write_mark
-from chatledger.types import PartialMessage
+from chatledger.types import OpenDraft
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.storage.raw import query
@@ -293,13 +293,10 @@ CALLS |= {
         lambda s, ids: said(s.stream("mine", run_id=ids.run)),
         lambda s, ids: said(s.stream("mine", message_id=f"{ids.message}4")),
     ],
-    "partials.list": [lambda s, ids: s.partials.list()],
-    "partials.abandoned": [lambda s, ids: s.partials.abandoned(older_than=0)],
-    "partials.interrupt": [
-        lambda s, ids: s.partials.interrupt(
-            PartialMessage(
-                thread_id=ids.partial, branch=0, seq=1, message_id=None, run_id=None, created_at=NOON, since=NOON
-            )
+    "drafts.list": [lambda s, ids: s.drafts.list(), lambda s, ids: s.drafts.list(abandoned_for=0)],
+    "drafts.interrupt": [
+        lambda s, ids: s.drafts.interrupt(
+            OpenDraft(thread_id=ids.partial, branch=0, seq=1, message_id=None, run_id=None, created_at=NOON, since=NOON)
         )
     ],
 }

@@ -59,7 +59,7 @@ LISTS: dict[str, Work] = {
     "behind a thread": lambda ledger: ledger.threads.list(user_id="ada", after="t5000", limit=50),
 }
 FORKS: Work = lambda ledger: ledger.threads.list(limit=20)  # noqa: E731
-LEFT: dict[str, Work] = {"partials": lambda ledger: ledger.partials.abandoned()}
+LEFT: dict[str, Work] = {"partials": lambda ledger: ledger.drafts.list(abandoned_for=0)}
 SUMMARIES: dict[str, Work] = {
     "all": lambda ledger: ledger.feedback.summary(),
     "of an agent": lambda ledger: ledger.feedback.summary(agent="guide"),

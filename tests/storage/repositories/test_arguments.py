@@ -18,13 +18,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Thread, Transaction, admin
 from chatledger.errors import LimitExceeded
 from chatledger.repositories import Repositories
+from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
-from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository
 from tests.conversations import turn
@@ -37,7 +37,7 @@ NOUNS = {
     "kv": KvRepository,
     "messages": MessageRepository,
     "outputs": OutputRepository,
-    "partials": PartialRepository,
+    "drafts": DraftRepository,
     "runs": RunRepository,
     "threads": ThreadRepository,
 }

@@ -213,7 +213,7 @@ async def test_a_draft_after_an_earlier_message_is_interrupted(asked: Ledger) ->
             await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
             raise KeyError
     assert await states(asked) == ["complete", "interrupted", "synthetic"]
-    assert await asked.partials.list() == []
+    assert await asked.drafts.list() == []
 
 
 async def test_completing_twice_is_completing_once(asked: Ledger) -> None:
@@ -294,7 +294,7 @@ async def test_a_live_draft_is_protected_at_every_level(
         await draft.feed("Sun")
         await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
         await draft.flush()
-        (held,) = await asked.partials.list()
+        (held,) = await asked.drafts.list()
         async with database.open() as other:
             with pytest.raises(DraftLive) as live:
                 await other.messages.append("t", [user("next")], rules=rules, on_open_calls=on_open_calls)
@@ -371,9 +371,9 @@ async def test_an_append_that_waited_for_its_turn_does_not_take_a_draft_for_aban
 
 async def test_a_live_draft_renews_its_lease_where_nothing_is_fed(asked: Ledger) -> None:
     async with asked.stream("t", interval=0.01, lease=0.3):
-        (first,) = await asked.partials.list()
-        await until(asked.partials.list, lambda found: found[0].since > first.since)
-        assert await asked.partials.abandoned() == []
+        (first,) = await asked.drafts.list()
+        await until(asked.drafts.list, lambda found: found[0].since > first.since)
+        assert await asked.drafts.list(abandoned_for=0) == []
 
 
 async def test_a_draft_that_was_interrupted_by_others_is_lost(asked: Ledger) -> None:
@@ -479,30 +479,30 @@ async def test_an_append_of_nothing_leaves_an_abandoned_partial_alone(asked: Led
 async def test_abandoned_partials_are_found_and_interrupted_from_anywhere(asked: Ledger, database: Database) -> None:
     await abandon(asked, "Su", ToolCallDelta(id="a", name="f"))
     async with database.open() as other:
-        assert await other.partials.abandoned() == []
-        assert await other.partials.abandoned(older_than=60) == []
+        assert await other.drafts.list(abandoned_for=0) == []
+        assert await other.drafts.list(abandoned_for=60) == []
         await pass_time(asked, NEVER + 1)
-        (found,) = await other.partials.abandoned()
-        assert [found] == await other.partials.abandoned(older_than=timedelta(seconds=NEVER))
-        assert [found] == await other.partials.list()
+        (found,) = await other.drafts.list(abandoned_for=0)
+        assert [found] == await other.drafts.list(abandoned_for=timedelta(seconds=NEVER))
+        assert [found] == await other.drafts.list()
         assert (found.thread_id, found.branch, found.seq) == ("t", 0, 2)
         assert found.message_id == (await last(asked)).message_id
         assert timedelta(seconds=NEVER) < datetime.now(UTC) - found.since < timedelta(seconds=NEVER + 60)
-        assert await other.tenant("else").partials.list() == []
-        assert not await other.tenant("else").partials.interrupt(found)
-        assert await other.partials.interrupt(found)
-        assert not await other.partials.interrupt(found)
-        assert await other.partials.list() == []
+        assert await other.tenant("else").drafts.list() == []
+        assert not await other.tenant("else").drafts.interrupt(found)
+        assert await other.drafts.interrupt(found)
+        assert not await other.drafts.interrupt(found)
+        assert await other.drafts.list() == []
     assert await states(asked) == ["complete", "interrupted", "synthetic"]
     await asked.messages.append("t", [user("next")])
 
 
 async def test_a_partial_that_was_written_since_it_was_listed_is_not_interrupted(asked: Ledger) -> None:
     async with stream(asked) as draft:
-        (found,) = await asked.partials.list()
+        (found,) = await asked.drafts.list()
         await draft.feed("!")
         await draft.flush()
-        assert not await asked.partials.interrupt(found)
+        assert not await asked.drafts.interrupt(found)
     assert await states(asked) == ["complete", "complete"]
 
 
@@ -512,7 +512,7 @@ async def test_partials_of_other_branches_are_found(asked: Ledger) -> None:
     async with stream(asked, branch=1) as draft:
         await draft.feed("on another line")
         await draft.flush()
-        assert [(found.branch, found.seq) for found in await asked.partials.list()] == [(1, 2)]
+        assert [(found.branch, found.seq) for found in await asked.drafts.list()] == [(1, 2)]
         await asked.messages.append("t", [user("meanwhile")])
     assert (await last(asked, branch=1)).content == "on another line"
 
@@ -520,7 +520,7 @@ async def test_partials_of_other_branches_are_found(asked: Ledger) -> None:
 async def test_an_imported_partial_message_counts_as_abandoned(ledger: Ledger) -> None:
     thread = (await ledger.threads.create("other")).model_copy(update={"thread_id": "t"})
     await ledger.threads.load([ledger.threads.prepare(thread, [user("?"), assistant("Su", state="partial")])])
-    assert [found.seq for found in await ledger.partials.abandoned()] == [2]
+    assert [found.seq for found in await ledger.drafts.list(abandoned_for=0)] == [2]
     await ledger.messages.append("t", [user("next")])
     assert await states(ledger) == ["complete", "interrupted", "complete"]
 
@@ -678,7 +678,7 @@ async def test_a_draft_starts_an_abandoned_message_again(asked: Ledger, same: di
     await pass_time(asked, 2 * NEVER)
     async with stream(asked, **same) as draft:
         assert (draft.replayed, draft.message.state, draft.message.content) == (False, "partial", None)
-        assert not await asked.partials.abandoned()
+        assert not await asked.drafts.list(abandoned_for=0)
         await draft.feed("Sun")
     whole = await last(asked)
     assert (whole.seq, whole.text, whole.tool_calls, whole.state) == (2, "Sun", None, "complete")
@@ -725,7 +725,7 @@ async def test_the_lease_of_a_draft_begins_when_it_is_entered(asked: Ledger) -> 
     draft = stream(asked, lease=0.3, interval=0.1)
     await asyncio.sleep(0.4)
     async with draft:
-        assert not await asked.partials.abandoned()
+        assert not await asked.drafts.list(abandoned_for=0)
 
 
 async def test_a_finish_that_is_under_way_takes_no_more_pieces(asked: Ledger) -> None:

@@ -274,7 +274,7 @@ async def test_an_abandoned_message_is_interrupted_first_and_not_itself_revised(
     partial = assistant("half", message_id="half", state="partial", calls=[call("c")])
     await asked.messages.append("t", [partial])
     await pass_time(asked, 11)
-    with pytest.raises(InvalidArgument, match=r"partials\.interrupt"):
+    with pytest.raises(InvalidArgument, match=r"drafts\.interrupt"):
         await asked.messages.revise("t", "half", assistant("whole", calls=[call("c")]))
     await asked.messages.revise("t", "m0", user("And in Oslo?"))
     history = await asked.messages.history("t")

@@ -65,8 +65,8 @@ async def draft_behind(ledger: Ledger) -> None:
 
 
 async def interrupt_it(ledger: Ledger) -> None:
-    (found,) = await ledger.partials.list()
-    assert await ledger.partials.interrupt(found)
+    (found,) = await ledger.drafts.list()
+    assert await ledger.drafts.interrupt(found)
 
 
 async def close_its_calls(ledger: Ledger) -> None:
@@ -345,8 +345,8 @@ async def test_runs_left_by_crashes_are_found_and_ended(asked: Ledger) -> None:
     """As a service does when it starts: the abandoned drafts first, then the runs that are still running."""
     await left(asked, "Su")
     await made(asked, ["running", "completed"])
-    for partial in await asked.partials.abandoned():
-        await asked.partials.interrupt(partial)
+    for partial in await asked.drafts.list(abandoned_for=0):
+        await asked.drafts.interrupt(partial)
     for run in await asked.runs.list(status="running"):
         await asked.runs.finish(run.run_id, status="failed", error="the process died")
     assert (await asked.runs.list(status="running")).items == []

@@ -60,7 +60,7 @@ async def test_a_draft_takes_over_in_the_same_place(asked: Ledger, resume: str, 
     async with resumed(asked, resume, run_id="r", **same) as draft:
         assert not draft.replayed
         assert draft.message.content == ("Rain. " if resume == "continue" else None)
-        assert not await asked.partials.abandoned()
+        assert not await asked.drafts.list(abandoned_for=0)
         await draft.feed("Sun")
         await draft.flush()
         assert await last(asked) == draft.message
@@ -339,7 +339,7 @@ async def test_nobody_takes_over_a_draft_of_another_user_or_tenant(ledger: Ledge
             async with resumed(stranger, resume):
                 pass
     assert (await last(bob)).text == "Rain. "
-    assert await bob.partials.abandoned() != []
+    assert await bob.drafts.list(abandoned_for=0) != []
     async with resumed(bob, resume) as draft:
         await draft.feed("Sunny.")
     assert (await last(bob)).text == ENDS[resume]

@@ -20,7 +20,7 @@ from chatledger.errors import IdConflict, RunConflict, RunNotFound, TenantOnly
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
 from chatledger.storage.schema.tables import metadata
-from chatledger.types import Page, PartialMessage
+from chatledger.types import OpenDraft, Page
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.hostile.calls import NOW, Call, calls_of
@@ -62,7 +62,7 @@ async def bob(ledger: Ledger) -> Ledger:
 async def usual(bob: Ledger) -> dict[str, Any]:
     """The value of each argument that a call asks for, or that names something of Bob's."""
     mark = (await bob.messages.history("bob's")).mark
-    partial: PartialMessage = (await bob.partials.list())[0]
+    partial: OpenDraft = (await bob.drafts.list())[0]
     thread = Thread(thread_id="bob's", created_at=NOW, active_at=NOW)
     return {
         **BOBS,
@@ -95,7 +95,7 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "stored": [],
         "added": [Output(branch=0, seq=1, nonce="n", mime_type="x/y", text="x")],
         "older_than": NOW,
-        "partial": partial,
+        "draft": partial,
     }
 
 
@@ -195,7 +195,7 @@ async def test_the_same_calls_reach_the_users_own_rows(bob: Ledger) -> None:
     assert [score.feedback_id for score in current] == ["bob's score"]
     assert [score.feedback_id for score in (await bob.feedback.list()).items] == ["bob's score"]
     assert [one.count for one in await bob.feedback.summary()] == [1]
-    assert [one.thread_id for one in await bob.partials.list()] == ["bob's"]
+    assert [one.thread_id for one in await bob.drafts.list()] == ["bob's"]
     assert [one.thread_id async for one in bob.check("bob's")] == ["bob's"]
     assert (await bob.messages.get("bob's", "bob's message")).text == SECRET
     assert len(await bob.branches.list("bob's")) == 2

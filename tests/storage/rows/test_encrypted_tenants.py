@@ -35,7 +35,7 @@ WRITE = {
         "runs.start",
         "runs.finish",
     ),
-    *("feedback.record", "feedback.retract", "outputs.add", "agents.replace", "partials.interrupt"),
+    *("feedback.record", "feedback.retract", "outputs.add", "agents.replace", "drafts.interrupt"),
 }
 """The calls that the mark refuses. Other calls read, or read before they write, and cannot read the words."""
 

@@ -21,7 +21,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import plan_rows
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
-from chatledger.storage.repositories.partials import interrupt_partial
+from chatledger.storage.repositories.open_drafts import interrupt_partial
 from chatledger.storage.repositories.runs import count_usage
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import encode_key

@@ -565,7 +565,7 @@ class MessageRepository:
         nothing is open, nothing is written.
 
         Raises ThreadNotFound, BranchNotFound, and DraftLive if the writer of the partial message holds its lease;
-        `partials.interrupt` cuts that message short.
+        `drafts.interrupt` cuts that message short.
         """
         require(STR, thread_id=thread_id, reason=reason)
         require(INT_OR_NONE, branch=branch)

@@ -73,7 +73,7 @@ def revise_message(sql: Sql, window: Window, request: AppendRequest, message_id:
     return revised
 
 
-_ABANDONED = "is that of a message that its writer abandoned; end it with partials.interrupt, then revise it"
+_ABANDONED = "is that of a message that its writer abandoned; end it with drafts.interrupt, then revise it"
 
 
 def list_revisions(sql: Sql, window: Window, message_id: str, part: slice) -> list[Revision]:

@@ -1,11 +1,11 @@
-"""Partial messages: still being written, or abandoned by their writer."""
+"""Open drafts: messages that are still being written, or were abandoned by their writer."""
 
 from __future__ import annotations
 
 from chatledger.models.base import Model, UtcDatetime
 
 
-class PartialMessage(Model):
+class OpenDraft(Model):
     """The place of a message that is still being written, or was abandoned by its writer."""
 
     thread_id: str

@@ -1,7 +1,8 @@
-"""`partials`: list messages that are still being written or were abandoned, and interrupt abandoned ones."""
+"""`drafts`: list messages that are still being written or were abandoned, and interrupt abandoned ones."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chatledger.ledger import Ledger
-    from chatledger.models import PartialMessage
+    from chatledger.models import OpenDraft
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("partials")(partials)
+    app.command("drafts")(drafts)
 
 
-def partials(
+def drafts(
     older_than: Annotated[
         float | None,
         typer.Option(
@@ -47,14 +48,18 @@ def partials(
 
     A message is abandoned if its writer stopped without completing it, for example because the process died.
 
-    Example: chatledger partials --interrupt
+    Example: chatledger drafts --interrupt
     """
 
     async def work(ledger: Ledger) -> int:
-        everything = not interrupt and older_than is None
-        found = await (ledger.partials.list() if everything else ledger.partials.abandoned(older_than=older_than))
-        held = 0 if everything or older_than is not None else len(await ledger.partials.list()) - len(found)
-        done = [await ledger.partials.interrupt(one) for one in found] if interrupt else None
+        found, held = await ledger.drafts.list(), 0
+        if older_than is not None:
+            before = datetime.now(UTC) - timedelta(seconds=older_than)
+            found = [one for one in found if one.since <= before]
+        elif interrupt:
+            abandoned = await ledger.drafts.list(abandoned_for=0)
+            found, held = abandoned, len(found) - len(abandoned)
+        done = [await ledger.drafts.interrupt(one) for one in found] if interrupt else None
         _print(found, done, as_json=as_json)
         if held:
             _say_held(held)
@@ -67,12 +72,12 @@ def _say_held(held: int) -> None:
     from chatledger.storage.append.request import LEASE
 
     say(
-        f"{plural(held, 'partial message')} left alone, because a writer may still be active: for {LEASE:g} seconds "
+        f"{plural(held, 'draft')} left alone, because a writer may still be active: for {LEASE:g} seconds "
         "after its last write, or as long as it asked for; --older-than 0 interrupts anyway"
     )
 
 
-def _print(found: Sequence[PartialMessage], done: list[bool] | None, *, as_json: bool) -> None:
+def _print(found: Sequence[OpenDraft], done: list[bool] | None, *, as_json: bool) -> None:
     if as_json:
         said = [one.model_dump() for one in found]
         if done is not None:
@@ -83,9 +88,9 @@ def _print(found: Sequence[PartialMessage], done: list[bool] | None, *, as_json:
         rows = [(one.thread_id, one.branch, one.seq, one.run_id, moment(one.since)) for one in found]
         print_table(("thread", "branch", "seq", "run", "last written"), rows)
     if done is None:
-        say(plural(len(found), "partial message"))
+        say(plural(len(found), "draft"))
     else:
         say(
-            f"{plural(sum(done), 'message')} interrupted"
+            f"{plural(sum(done), 'draft')} interrupted"
             + ("" if all(done) else f"; {len(done) - sum(done):,} left alone, because they changed meanwhile")
         )

@@ -1,0 +1,88 @@
+"""Partial messages: lists those that are being written and those that were abandoned, and interrupts them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import and_, select
+
+from chatledger.models import OpenDraft
+from chatledger.rules import Lease
+from chatledger.storage.append.attempt import attempt_locked
+from chatledger.storage.append.partial import PartialKey
+from chatledger.storage.append.preflight import preflight, read_tip
+from chatledger.storage.append.request import AppendRequest, make_request
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories.owned import owned
+from chatledger.storage.rows.encryption import Tenant, decrypt_values
+from chatledger.storage.schema.tables import branches, messages
+from chatledger.storage.schema.text import encode_json, encode_key
+
+
+async def find_open(scope: Scope, abandoned_for: timedelta | None) -> list[OpenDraft]:
+    """Those with the oldest last write first."""
+    found = await scope.read(lambda sql: _list(sql, scope.tenant))
+    if abandoned_for is None:
+        return [draft for draft, _ in found]
+    now = datetime.now(UTC)
+    return [draft for draft, lease in found if _is_over(lease, now) and now - draft.since >= abandoned_for]
+
+
+async def interrupt_draft(scope: Scope, draft: OpenDraft) -> bool:
+    """Returns False if it changed since it was listed."""
+    request = make_request(scope.tenant, draft.thread_id, [], limits=scope.limits, branch=draft.branch, interrupt=True)
+    message_id = None if draft.message_id is None else encode_key(draft.message_id, "message_id")
+    key = PartialKey(request.tenant, request.thread, draft.branch, draft.seq, message_id)
+    return await scope.write(lambda sql: interrupt_partial(sql, request, key, since=draft.since), moves=request.thread)
+
+
+def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, since: datetime | None = None) -> bool:
+    """Interrupt a partial message, in a transaction. With `since`, only if its last write was at that time."""
+    request = replace(
+        request,
+        messages=(),
+        rows=(),
+        branch=key.branch,
+        expected=None,
+        expected_version=None,
+        after=None,
+        interrupt=True,
+        now=datetime.now(UTC),
+    )
+    tip = preflight(sql, request, lock=True).tip
+    if tip is None or tip.partial_seq != key.seq:
+        return False
+    if since is not None and tip.lease is not None and tip.lease.written != since:
+        return False
+    attempt_locked(sql, request)
+    return True
+
+
+def _list(sql: Sql, tenant: Tenant) -> list[tuple[OpenDraft, Lease | None]]:
+    key = ("tenant_id", "thread_id", "branch")
+    at_tip = and_(*(messages.c[name] == branches.c[name] for name in key), messages.c.seq == branches.c.partial_seq)
+    row = select(branches, messages.c.message_id, messages.c.run_id, messages.c.created_at.label("opened_at"))
+    found = row.join(messages, at_tip).where(owned(branches, tenant), branches.c.partial_seq.is_not(None))
+    drafts = []
+    for one in sql.execute(found):
+        place = {"thread_id": one.thread_id, "branch": one.branch}
+        open_calls = decrypt_values(tenant, branches, {"open_calls": one.open_calls}, **place)["open_calls"]
+        tip = (one.last_seq, None, encode_json(open_calls), one.partial_seq)
+        lease = read_tip(one.thread_id, one.branch, *tip).lease
+        draft = OpenDraft(
+            thread_id=one.thread_id,
+            branch=one.branch,
+            seq=one.partial_seq,
+            message_id=one.message_id,
+            run_id=one.run_id,
+            created_at=one.opened_at,
+            since=one.opened_at if lease is None else lease.written,
+        )
+        drafts.append((draft, lease))
+    return sorted(drafts, key=lambda found: (found[0].since, found[0].thread_id, found[0].branch))
+
+
+def _is_over(lease: Lease | None, now: datetime) -> bool:
+    return lease is None or not lease.holds(now)
