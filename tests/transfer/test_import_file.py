@@ -47,7 +47,7 @@ async def test_importing_again_stores_nothing(ledger: Ledger) -> None:
     assert await texts(ledger) == [["a", "b"], ["a", "b"], ["c"]]
 
 
-async def test_same_record_in_another_file_is_the_same_thread(ledger: Ledger) -> None:
+async def test_a_file_of_another_form_has_the_same_threads(ledger: Ledger) -> None:
     await bring(ledger, array({"messages": talk("a")}))
     assert outcome(await bring(ledger, lines({"messages": talk("a")}))) == (0, 0, 1, 0, 0)
 
@@ -261,7 +261,7 @@ async def test_threads_of_a_batch_are_looked_for_at_once(ledger: Ledger, monkeyp
     monkeypatch.setattr(ThreadRepository, "find_many", counted)
     monkeypatch.delattr(ThreadRepository, "find")
     assert outcome(await bring(ledger, content)) == (0, 0, 20, 0, 0)
-    assert asked[1:] == [20]  # the first asks whether the file is there under other ids
+    assert asked[1:] == [40]  # the first asks whether the file is there under other ids; each has an earlier one
 
 
 async def test_rows_of_threads_that_are_probably_stored_are_not_made(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import io
 import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -23,6 +24,8 @@ from chatledger.ids import derived_id
 from chatledger.models.json import dumps
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.tables import metadata
+from chatledger.transfer.import_file import import_file
+from chatledger.transfer.plan import ImportOptions
 from tests.conftest import Database
 from tests.conversations import assistant, user
 from tests.postgres import Server, own_server
@@ -114,6 +117,12 @@ async def say_everywhere(ledger: Ledger, said: Said) -> None:
     await ledger.feedback.record(score, idempotency_key="k")
     await ledger.feedback.record(score.model_copy(update={"kwargs": {"comment": said("other")}}))
     await ledger.kv.put(("user", "ada"), "k", said("value"))
+    await bring(ledger, {"messages": payload(said("record"))}, "record.json")
+    await bring(ledger, payload(said("list")), "list.json")
+
+
+async def bring(ledger: Ledger, record: object, file: str) -> None:
+    await import_file(ledger, io.BytesIO(json.dumps(record).encode()), ImportOptions(), file=file)
 
 
 async def forget(ledger: Ledger) -> None:
