@@ -84,7 +84,7 @@ class Scope:
                 try:
                     appended = await database.append(request)
                 except SlowDigests:  # hardly any append runs into it, so none pays for a coroutine more
-                    appended = await with_digests(request, lambda: database.append(request))
+                    appended = await with_digests(request.digests, lambda: database.append(request))
             except ChatLedgerError as error:
                 self._note_failure(error, request.thread_id)
                 raise

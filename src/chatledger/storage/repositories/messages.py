@@ -222,7 +222,7 @@ class MessageRepository:
         request = make_request(scope.tenant, thread_id, rest, limits=scope.limits, default_rules=scope.rules, **options)
         window = Window(request.tenant, request.thread, thread_id, branch)
         appended = await with_digests(
-            request, lambda: scope.write(lambda sql: part(sql, window, request), moves=request.thread)
+            request.digests, lambda: scope.write(lambda sql: part(sql, window, request), moves=request.thread)
         )
         scope.count(request, appended)
         return appended
@@ -460,7 +460,8 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id, branch)
         if dry_run:
             return await self._scope.read(lambda sql: find_redacted(sql, window, seq), snapshot=True)
-        return await self._scope.write(lambda sql: redact_message(sql, window, seq))
+        known: dict[str, str] = {}
+        return await with_digests(known, lambda: self._scope.write(lambda sql: redact_message(sql, window, seq, known)))
 
     async def search(
         self,
