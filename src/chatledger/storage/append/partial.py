@@ -36,7 +36,7 @@ from chatledger.storage.append.write import (
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage, encode_message
+from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage, encode_all
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text, write_mark
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
@@ -269,7 +269,7 @@ def overwrite(sql: Sql, tenant: Tenant, message: ChatMessage) -> None:
     """Give the rows of a stored message the content of `message`, which names its place, in a transaction that holds
     the thread. Its id, role, run, answered call and outputs stay, and so do the ids of the rows of its calls.
     """
-    encoded = encode_message(message)
+    (encoded,) = encode_all([message])
     thread, branch, seq = encode_text(message.thread_id or ""), message.branch or 0, message.seq or 0
     key = PartialKey(tenant, thread, branch, seq, encoded.message_id)
     sql.fetch(_UPDATE_MESSAGE, _message_values(key, encoded, message.state, message.violations))
@@ -336,9 +336,9 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     _refuse_another(stored[0], message)
     encoded, before = request.rows[0], None
     if request.continues:
-        before = encode_message(stored[0])
+        (before,) = encode_all(stored)
         message = stored[0].model_copy(update={} if message.name is None else {"name": message.name})
-        encoded = encode_message(message)
+        (encoded,) = encode_all([message])
     broken: Sequence[Violation] = stored[0].violations
     if message.state == "partial":
         tip = grow(seen.tip, message, branch=seen.branch)._replace(lease=request.lease_from(request.now))

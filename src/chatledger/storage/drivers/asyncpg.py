@@ -394,8 +394,11 @@ def aside(work: Callable[[], T], *columns: Cells) -> T:
     of the event loop: from there the work goes to a thread if the texts are long. A thread of SQLite does it itself,
     and measures nothing.
     """
-    if not in_greenlet() or not is_long(*columns):
-        return work()
+    return apart(work) if in_greenlet() and is_long(*columns) else work()
+
+
+def apart(work: Callable[[], T]) -> T:
+    """The result of the work in a thread, while the greenlet waits."""
     return await_only(asyncio.to_thread(work))
 
 

@@ -15,6 +15,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
@@ -30,6 +31,7 @@ from chatledger.errors import (
     NotAuthentic,
     NotEncrypted,
 )
+from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.cell_counts import CellCounts
 from chatledger.storage.rows.derive import netstring
@@ -161,7 +163,12 @@ class Encryption:
         cells, place = _layout(table, tuple(columns), len(key))
         if not cells or not rows:
             return rows
-        ring = self.ring()
+        ring, words = self.ring(), [map(itemgetter(index), rows) for index in cells]
+        return aside(lambda: self._encrypt(ring, cells, place, rows, key), *words)
+
+    def _encrypt(
+        self, ring: TenantKeys, cells: Mapping[int, str], place: Sequence[int], rows: Sequence[Cells], key: Cells
+    ) -> Sequence[Cells]:
         header, cipher = ring.header, ring.ciphers[ring.header]
         contexts = _with_header(cells, header)
         before = self._tenant_place + "".join(map(netstring, key))
