@@ -44,6 +44,9 @@ class AsyncpgDriver:
     def fetch(self, text: str, values: Any) -> Sequence[Row]:
         return await_only(self._connection.fetch(text, *values, timeout=self._timeout))
 
+    def each(self, text: str, values: Any) -> Iterable[Row]:
+        return self.fetch(text, values)
+
     def run(self, text: str, timeout: float | None) -> None:
         """Run statements without parameters, any number in one round trip, with or without a statement cache."""
         await_only(self._connection.execute(text, timeout=timeout))

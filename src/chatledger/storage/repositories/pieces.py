@@ -9,6 +9,9 @@ from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.rows.encryption import Tenant
 
+MOST = 8 * 1024 * 1024
+"""Bytes of the long column that `fetch_some` reads, with one cell more."""
+
 
 class Piece(NamedTuple):
     """The positions first … last that a branch stores. `thread` is the key as stored."""
@@ -22,7 +25,7 @@ class Piece(NamedTuple):
 _PIECES = {
     "postgresql": """
 SELECT {columns} FROM unnest(:threads::text[], :branches::int[], :firsts::bigint[], :lasts::bigint[])
-  AS g (thread_id, branch, first, last)
+  WITH ORDINALITY AS g (thread_id, branch, first, last, number)
 CROSS JOIN LATERAL (SELECT * FROM {schema}{table} r WHERE r.tenant_id = :tenant AND r.thread_id = g.thread_id
   AND r.{branch} = g.branch AND r.{seq} BETWEEN g.first AND g.last OFFSET 0) r
 """,
@@ -48,14 +51,69 @@ def fetch_pieces(
     """The rows, as they are stored and in no order. `columns` belong to the row `r` of the table. `rest` is the end of
     the statement, joins and conditions, with the parameters `given`. `place` names the columns of branch and position.
     """
+    return sql.fetch(*_statement(sql.dialect, tenant, table, columns, pieces, rest, given, place))
+
+
+def fetch_some(
+    sql: Sql,
+    tenant: Tenant,
+    table: str,
+    columns: Sequence[str],
+    long: str,
+    pieces: Sequence[Sequence[Any]],
+    rest: str = "",
+    given: Mapping[str, Any] | None = None,
+) -> tuple[list[Row], int]:
+    """The rows of the first pieces whose column `long` has no more than MOST bytes together, and the number of these
+    pieces. A row ends with the number of its piece, counted from 0, and another number.
+    """
+    numbered = [*columns, *_NUMBERS[sql.dialect].format(long=long).split("; ")]
+    statement, parameters = _statement(sql.dialect, tenant, table, numbered, pieces, rest, given)
+    if sql.dialect == "postgresql":
+        statement, parameters = _some(columns, statement), {**parameters, "most": MOST}
+    rows: list[Row] = []
+    before = 0
+    for row in sql.each(statement, parameters):
+        before += row[-1]
+        if before > MOST:
+            return [one for one in rows if one[-2] < row[-2]], row[-2]
+        rows.append(row)
+    return rows, len(pieces)
+
+
+_NUMBERS = {
+    "postgresql": "g.number - 1 AS number; coalesce(octet_length(r.{long}), 0) AS bytes",
+    "sqlite": "g.key; coalesce(length(CAST(r.{long} AS BLOB)), 0)",
+}
+
+
+def _some(columns: Sequence[str], statement: str) -> str:
+    """The rows in the order of the pieces, up to the first with which they have more than MOST bytes."""
+    return f"""
+SELECT {", ".join(columns)}, number, bytes FROM (
+  SELECT *, sum(bytes) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) - bytes AS before FROM ({statement}) AS found
+) AS summed WHERE before <= :most::bigint
+"""
+
+
+def _statement(
+    dialect: str,
+    tenant: Tenant,
+    table: str,
+    columns: Sequence[str],
+    pieces: Sequence[Sequence[Any]],
+    rest: str,
+    given: Mapping[str, Any] | None,
+    place: tuple[str, str] = ("branch", "seq"),
+) -> tuple[str, dict[str, Any]]:
     named = ", ".join(name if "." in name else f"r.{name}" for name in columns)
-    statement = _PIECES[sql.dialect] + rest
+    statement = _PIECES[dialect] + rest
     for word, name in {"table": table, "columns": named, "branch": place[0], "seq": place[1]}.items():
         statement = statement.replace("{" + word + "}", name)
     parameters: dict[str, Any] = {"tenant": tenant.key, **(given or {})}
-    if sql.dialect == "postgresql":
+    if dialect == "postgresql":
         names = ("threads", "branches", "firsts", "lasts")
         parameters |= {name: list(column) for name, column in zip(names, zip(*pieces, strict=True), strict=True)}
     else:
         parameters["pieces"] = dumps([list(piece) for piece in pieces])
-    return sql.fetch(statement, parameters)
+    return statement, parameters
