@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +23,7 @@ from chatledger import (
 )
 from chatledger.storage.repositories.bulk import NewThread
 from chatledger.storage.repositories.threads import ThreadRepository
-from chatledger.transfer import import_file, new_threads
+from chatledger.transfer import detect, import_file, new_threads, shapes
 from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.store import batches
 from tests.transfer.files import array, bring, exported, lines, talk, texts
@@ -438,3 +439,48 @@ async def test_a_record_of_unknown_format_names_the_lists_in_it() -> None:
             await bring(ledger, lines({"turns": [{"a": 1}], "dialog box": [{"b": 2}]}), format="auto")
         with pytest.raises(UnknownFormat, match=r"it has a list under 'dialog box': try --field 'dialog box'$"):
             await bring(ledger, lines({"dialog box": [{"b": 2}]}), format="auto")
+
+
+CROWDED: dict[str, tuple[Any, str]] = {
+    "parts": (
+        {"messages": [{"role": "user", "content": "x"}, {"role": "user", "content": [{}] * 30_000}]},
+        "messages[1]",
+    ),
+    "calls": ({"messages": [{"role": "assistant", "tool_calls": [0] * 30_000}]}, "messages[0]"),
+    "a deep value": ({"a": {"messages": [{"role": "user", "x": [[{"y": [0] * 30_000}]]}]}}, "a.messages[0]"),
+    "a list of messages": ([{"role": "user", "content": [{"type": "text"}] * 30_000}], "[0]"),
+}
+
+
+@pytest.mark.parametrize("kind", CROWDED)
+async def test_a_message_of_too_many_values_is_refused_before_a_format_looks_at_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    looked: list[int] = []
+    recognise = shapes.recognise_record
+
+    def noted(record: Any, field: str | None) -> Any:
+        looked.append(len(json.dumps(record)))
+        return recognise(record, field)
+
+    monkeypatch.setattr(detect, "recognise_record", noted)
+    record, place = CROWDED[kind]
+    good = {"messages": [{"role": "user", "content": "hi"}]}
+    content = b"\n".join(json.dumps(one).encode() for one in (good, record, good))
+    report = await import_file.import_file(
+        ledger, io.BytesIO(content), ImportOptions(format="auto"), file="x.jsonl", lines=True
+    )
+    assert (report.created, await ledger.threads.count()) == (2, 2)
+    [failure] = report.failures
+    assert isinstance(failure.error, DecodeError)
+    assert (failure.place, failure.error.path, failure.error.record) == ("line 2", place, 1)
+    assert f"{place} has more than 30,000 values" in str(failure)
+    assert max(looked) < 1_000
+
+
+async def test_a_long_conversation_may_have_more_values_than_a_message(ledger: Ledger) -> None:
+    record = {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 10} for _ in range(1_100)]}
+    report = await import_file.import_file(
+        ledger, io.BytesIO(json.dumps(record).encode()), ImportOptions(), file="x.json"
+    )
+    assert (report.created, report.failures) == (1, [])
