@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from chatledger.errors import InvalidCursor, LimitExceeded
 from chatledger.ledger import Ledger
-from chatledger.models import History, Page
+from chatledger.models import ChatMessage, History, Page
 from chatledger.server.json_response import to_json
 from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.storage.history.tokens import CountTokens, estimate_tokens
 from chatledger.storage.history.window import END
 
 LARGEST = 8 * 1024 * 1024
@@ -97,6 +98,22 @@ async def require_fitting(ledger: Ledger, thread_id: str, window: dict[str, Any]
     size = sum((await ledger.messages.sizes(thread_id, **window)).values())
     if size > LARGEST:
         raise too_large(size)
+
+
+def counting(most: int = 2 * LARGEST + LARGEST_MESSAGE) -> CountTokens:
+    """Counts tokens as the ledger does. Raises LimitExceeded once the messages, of which media cost no tokens, have far
+    more bytes than an answer: a window by tokens also reads the turn before its first one.
+    """
+    size = 0
+
+    def count(message: ChatMessage) -> int:
+        nonlocal size
+        size += written(message)
+        if size > most:
+            raise too_large(size)
+        return estimate_tokens(message)
+
+    return count
 
 
 def require_small_answer(found: Any) -> None:

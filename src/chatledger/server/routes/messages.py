@@ -15,7 +15,7 @@ from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored
 from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.headers import ExpectedMark, IdempotencyKey
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting_history, fitting_part, require_fitting, require_small_answer
+from chatledger.server.pages import counting, fitting_history, fitting_part, require_fitting, require_small_answer
 from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.sizes import require_small
 from chatledger.server.state import Asking, Cursor, Limit, Mine, Shared, Who
@@ -72,12 +72,12 @@ async def read_messages(
         return found
     if max_tokens is None:
         await require_fitting(ledger, thread_id, window)
-    if format is None:
-        found = MessagePage.of(thread_id, await ledger.messages.history(thread_id, max_tokens=max_tokens, **window))
     else:
-        formatted = await ledger.history(
-            thread_id, format=format, view=view, as_="dicts", max_tokens=max_tokens, **window
-        )
+        window |= {"max_tokens": max_tokens, "count_tokens": counting()}
+    if format is None:
+        found = MessagePage.of(thread_id, await ledger.messages.history(thread_id, **window))
+    else:
+        formatted = await ledger.history(thread_id, format=format, view=view, as_="dicts", **window)
         found = MessagePage.of(thread_id, formatted)
     require_small_answer(found)
     response.headers["ETag"] = f'"{found.mark}"'
