@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import httpx
@@ -17,6 +17,7 @@ from chatledger.server.routes import _V1, health
 from chatledger.server.sizes import LARGEST_MESSAGE
 from chatledger.storage.history import tokens
 from chatledger.storage.history.path import load_path
+from chatledger.storage.repositories import bounded, kv, thread_list
 from chatledger.storage.repositories.messages import MessageRepository
 from tests.server.conftest import by_header, client_of, json_of
 
@@ -102,8 +103,26 @@ def addresses() -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(ledger: Ledger, eve: httpx.AsyncClient) -> None:
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The bytes of the rows that are read for each page of a list, from now on."""
+    found: list[list[int]] = []
+
+    def noted(rows: Iterable[Any], limit: int) -> bounded.Rows:
+        sizes: list[int] = []
+        found.append(sizes)
+        return take((sizes.append(row[bounded.SIZE]) or row for row in rows), limit)  # type: ignore[func-returns-value]
+
+    take = bounded.take
+    for module in (bounded, thread_list, kv):
+        monkeypatch.setattr(module, "take", noted)
+    return found
+
+
+async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(
+    ledger: Ledger, eve: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await fill(eve)
+    read = reads(monkeypatch)
     app = create_app(ledger, authenticate=by_header)
     assert len(addresses()) > 30
     largest = 0
@@ -116,6 +135,8 @@ async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(ledger: Le
                 assert answer.status_code == OTHERS.get(path, 200), (path, answer.text[:300])
     assert largest > LARGEST / 2  # the tenant is full
     await walk(eve)
+    assert max(map(sum, read)) > LARGEST / 2
+    assert max(sum(sizes[:-1]) for sizes in read) <= LARGEST  # SQLite ends behind the first row that does not fit
 
 
 async def walk(eve: httpx.AsyncClient) -> None:

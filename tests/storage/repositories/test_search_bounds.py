@@ -15,7 +15,7 @@ from unicodedata import combining, normalize
 import pytest
 
 from chatledger import ChatMessage, Ledger, TextPart
-from chatledger.storage.repositories import folding, pieces, search, search_text
+from chatledger.storage.repositories import bounded, folding, pieces, search, search_text
 from chatledger.storage.repositories.search_text import MOST_PARSED, Query, plain
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, user
@@ -197,3 +197,22 @@ async def test_a_damaged_cell_behind_a_long_text_is_told_once(
         page = await ledger.messages.search("word")
         assert [hit.seq for hit in page] == [12, 10, 8, 4]
         assert len(page.damaged) == 2
+
+
+async def test_long_titles_are_read_a_few_at_a_time(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    fetch = bounded.fetch_rows
+
+    def noted(*given: Any, **named: Any) -> bounded.Rows:
+        found = fetch(*given, **named)
+        read.append(sum(len(row["title"]) for row in found.rows))
+        return found
+
+    monkeypatch.setattr(search, "fetch_rows", noted)
+    for number in range(7):
+        await ledger.threads.create(f"t{number}", title=f"{number} {LONG}")
+    assert [hit.thread_id for hit in await ledger.threads.search("xxx")] == [
+        f"t{number}" for number in reversed(range(7))
+    ]
+    assert len(read) == 4
+    assert max(read) <= bounded.LARGEST

@@ -8,7 +8,7 @@ are small, because a common word is found in them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, islice
@@ -24,6 +24,7 @@ from chatledger.models.json import dumps
 from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
+from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, write_cursor
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.pieces import fetch_pieces, fetch_some
@@ -173,7 +174,6 @@ def _end(batch: Sequence[_Piece]) -> _Place:
 # --- Threads ----------------------------------------------------------------------------------------------------------
 
 _COLUMNS = tuple(threads.c[name] for name in ("thread_id", "title", "active_at", "created_at", "active_branch"))
-_LATEST_FIRST = (threads.c.active_at.desc(), threads.c.thread_id.desc())
 _WITH_BRANCH = (
     select(*_COLUMNS, branches.c.lineage, branches.c.last_seq)
     .select_from(threads)
@@ -204,22 +204,22 @@ def _thread_batches(scan: _Scan, start: _Place | None) -> Iterator[list[_Found]]
         yield _readable(scan, _read_threads(scan.sql, _WITH_BRANCH.where(*own, threads.c.thread_id == start.thread_id)))
     behind = None if start is None else (start.active_at, start.thread_id)
     while True:
-        page = _WITH_BRANCH.where(*own).order_by(*_LATEST_FIRST).limit(_THREADS)
+        page = _WITH_BRANCH.where(*own)
         if behind is not None:
             place = (literal(behind[0], Moment()), literal(behind[1], Key()))
             page = page.where(tuple_(threads.c.active_at, threads.c.thread_id) < tuple_(*place))
-        rows = _read_threads(scan.sql, page)
-        yield _readable(scan, rows)
-        if len(rows) < _THREADS:
+        found = fetch_rows(scan.sql, page, _THREADS, "active_at", "thread_id", newest_first=True)
+        yield _readable(scan, found.rows)
+        if not found.more:
             return
-        behind = (rows[-1]["active_at"], rows[-1]["thread_id"])
+        behind = (found.rows[-1]["active_at"], found.rows[-1]["thread_id"])
 
 
 def _read_threads(sql: Sql, statement: Any) -> Sequence[RowMapping]:
     return sql.execute(statement).mappings().all()
 
 
-def _readable(scan: _Scan, rows: Sequence[RowMapping]) -> list[_Found]:
+def _readable(scan: _Scan, rows: Sequence[RowMapping | Mapping[str, Any]]) -> list[_Found]:
     found: list[_Found] = []
     for row in rows:
         try:
@@ -229,7 +229,7 @@ def _readable(scan: _Scan, rows: Sequence[RowMapping]) -> list[_Found]:
     return found
 
 
-def _to_found(tenant: Tenant, row: RowMapping) -> _Found:
+def _to_found(tenant: Tenant, row: RowMapping | Mapping[str, Any]) -> _Found:
     thread_id, active = row["thread_id"], row["active_branch"]
     fields = decrypt_values(tenant, threads, {column.name: row[column.name] for column in _COLUMNS})
     if row["lineage"] is None:
