@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatledger.errors import AlreadyExists, IdConflict, ThreadNotFound
+from chatledger.errors import AlreadyExists, IdConflict, MessageNotFound, ThreadNotFound, VersionConflict
 from chatledger.ids import derived_id, new_id
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, Thread, is_redacted
+from chatledger.models import ChatMessage, Thread
 from chatledger.server.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
 from chatledger.server.conversations.items import items_of, refuse_all_but_user_items, to_messages
@@ -68,23 +68,38 @@ async def _find_same(
 
 
 async def _refuse_others(ledger: Ledger, conversation_id: str, messages: Sequence[ChatMessage]) -> None:
-    """The first items stand at the first positions. One that was removed or redacted since counts as the same."""
+    """The first items stand, or stood, at the first positions. Raises IdConflict for another item at one of them."""
     stored = await ledger.messages.history(conversation_id, branch=0, limit=len(messages))
     there = {message.seq: message for message in stored.messages}
     for seq, given in enumerate(messages, start=1):
         found = there.get(seq)
-        same = seq <= stored.version if found is None else await _was_same(ledger, found, given)
+        if found is None:
+            same = await _was_removed(ledger, conversation_id, given.message_id or "")
+        else:
+            same = found.message_id == given.message_id and await _was_same(ledger, found, given, stored.mark)
         if not same:
             raise IdConflict(given.message_id or "", seq, f"is not what the key's first request stored; {_REMEDY}")
 
 
-async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage) -> bool:
-    if stored.message_id != given.message_id or is_redacted(stored):
-        return stored.message_id == given.message_id
+async def _was_removed(ledger: Ledger, conversation_id: str, message_id: str) -> bool:
+    """Whether a message with that id stood there once. A change of another message takes a position too."""
+    try:
+        return bool(await ledger.messages.revisions(conversation_id, message_id, limit=1))
+    except MessageNotFound:
+        return False
+
+
+async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage, mark: str) -> bool:
+    """Whether the stored message is the given one, or was before it was revised or redacted: then a repeat of its
+    append is known. The mark lets nothing be stored if the message was removed meanwhile.
+    """
     if _sources(stored) == _sources(given):
         return True
-    revisions = await ledger.messages.revisions(stored.thread_id or "", stored.message_id or "")
-    return any(one.message is not None and _sources(one.message) == _sources(given) for one in revisions)
+    try:
+        again = await ledger.messages.append(stored.thread_id or "", [given], branch=0, expected=mark, rules="lenient")
+    except (IdConflict, VersionConflict):
+        return False
+    return again.replayed
 
 
 def _sources(message: ChatMessage) -> list[dict[str, Any]]:
