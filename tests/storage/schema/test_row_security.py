@@ -21,7 +21,6 @@ from chatledger import (
     Ledger,
     RunConflict,
     StorageError,
-    TenantEncrypted,
     Transaction,
     migrate,
     schema_status,
@@ -167,17 +166,6 @@ async def test_every_public_method_does_the_same_under_row_security(secured: str
     await asyncio.to_thread(migrate, as_owner(secured), rls=False)
     async with Ledger.open(secured, rls=False) as ledger:
         assert under == await tell(ledger, in_ledger, "apart")
-
-
-async def test_the_record_of_encryption_holds_for_new_tenants_under_row_security(secured: str) -> None:
-    async with Ledger.open(secured, rls=True) as ledger:
-        await ledger.messages.append("t", turn(), create=True)
-        assert (await asyncio.to_thread(migrate, as_owner(secured), encrypted=True)).encrypted
-        for own in (ledger, ledger.tenant("new")):
-            for thread_id in "tu":
-                with pytest.raises(TenantEncrypted):
-                    await own.messages.append(thread_id, turn(), create=True)
-        assert (await ledger.messages.history("t")).version == 5
 
 
 @pytest.mark.parametrize(("pooler", "trips"), [("session", 3), ("transaction", 4)])
@@ -414,10 +402,3 @@ async def test_a_window_does_not_count_the_draft_that_it_leaves_out(secured: str
     async with Ledger.open(secured, rls=True) as ledger:
         await store(ledger.tenant("a"))
         await compare(ledger.tenant("a"))
-
-
-async def test_only_a_role_that_sees_all_rows_records_that_the_database_is_encrypted(secured: str) -> None:
-    with pytest.raises(StorageError, match="connect as the owner"):
-        await asyncio.to_thread(migrate, secured, encrypted=True)
-    assert not (await asyncio.to_thread(schema_status, secured)).encrypted
-    assert (await asyncio.to_thread(migrate, as_owner(secured), encrypted=True)).encrypted

@@ -137,7 +137,7 @@ class Scope:
 
         With keys, the tenant is first marked as encrypted. Without keys, the transaction raises TenantEncrypted if the
         tenant is encrypted. Work that only `removes` rows skips both, because it needs no keys. A `single` statement
-        without keys skips the check too: it continues a draft, and the append that opened the draft made the check.
+        without keys skips the check too: it continues a draft, and checks by itself.
         """
         with self._writing() as database:
             if not (removes or (single and self.tenant.encryption is None)):
