@@ -67,7 +67,9 @@ def create_app(
     With `ids="server"` the server makes the ids of the threads, runs and scores of a user, so that no user can find out
     or take the ids of others; an administrator still chooses.
 
-    Raises InvalidArgument, and MissingExtra without `chatledger[server]`.
+    Without keys, a database that is recorded as encrypted is not served: the start raises TenantEncrypted, and where
+    the application is mounted, each request does. Raises InvalidArgument, and MissingExtra without
+    `chatledger[server]`.
     """
     require(_LEDGER, ledger=ledger)
     require(BOOL, page=page)
@@ -85,9 +87,11 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if isinstance(ledger, Ledger):
+            await state.require_keys(ledger)
             yield
         else:
             async with ledger as opened:
+                await state.require_keys(opened)
                 state.ledger = opened
                 yield
 

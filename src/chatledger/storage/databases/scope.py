@@ -19,7 +19,7 @@ from types import NoneType
 from typing import TypeVar
 
 from chatledger.arguments import Kind
-from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, StorageError, TenantOnly
+from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, StorageError, TenantEncrypted, TenantOnly
 from chatledger.models import Appended, History, Limits, Metrics, RulesLevel
 from chatledger.storage.append.gone import SlowDigests, with_digests
 from chatledger.storage.append.preflight import Seen
@@ -33,7 +33,7 @@ from chatledger.storage.databases.served import Abroad
 from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
-from chatledger.storage.rows.encrypted import is_marked, mark, refuse_without_keys
+from chatledger.storage.rows.encrypted import is_marked, is_recorded, mark, refuse_without_keys
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 from chatledger.telemetry.calls import Observer, shown
 from chatledger.telemetry.counters import Counters
@@ -151,6 +151,11 @@ class Scope:
         if self.moved is not None and moves is not None:
             self.moved((self.tenant, moves))
         return done
+
+    async def require_keys(self) -> None:
+        """Raises TenantEncrypted if the database is recorded as encrypted and the ledger has no keys."""
+        if self.tenant.encryption is None and await self.read(is_recorded):
+            raise TenantEncrypted(self.tenant.name)
 
     def _reading(self) -> AbstractContextManager[Database]:
         return nullcontext(self.database) if self.guard is None else self.guard.reading()
