@@ -72,12 +72,17 @@ def _record(sql: Sql, now: datetime) -> None:
 
 def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:
     """Raises TenantEncrypted if the tenant or the database is encrypted and the ledger has no keys."""
-    if tenant.encryption is not None:
-        return
-    asked = MARKED_TENANT if sql.distributed else ENCRYPTED_TENANT
-    if sql.fetch(asked, {"tenant": tenant.key}):
-        raise TenantEncrypted(tenant.name)
+    refuse_marked(sql, tenant)
     refuse_recorded(sql, tenant)
+
+
+def refuse_marked(sql: Sql, tenant: Tenant) -> None:
+    """The same in one statement. On a distributed database it raises only for an encrypted tenant, so the transaction
+    has to look for the record as well.
+    """
+    asked = MARKED_TENANT if sql.distributed else ENCRYPTED_TENANT
+    if tenant.encryption is None and sql.fetch(asked, {"tenant": tenant.key}):
+        raise TenantEncrypted(tenant.name)
 
 
 def refuse_recorded(sql: Sql, tenant: Tenant) -> None:
