@@ -100,6 +100,20 @@ async def test_an_append_to_a_thread_whose_end_is_known_stores_nothing(
         assert await everything(database) == before
 
 
+async def test_appends_that_are_shared_store_nothing(database: Database) -> None:
+    """Those that queue up behind the first one: they share a statement on PostgreSQL, and a commit on SQLite."""
+    threads = [f"t{number}" for number in range(16)]
+    async with database.open(keys=None) as ledger:
+        for thread in threads:
+            await ledger.messages.append(thread, turn(), create=True)
+        await mark(database)
+        before = await everything(database)
+        appending = [ledger.messages.append(thread, turn()) for thread in threads]
+        outcomes = await asyncio.gather(*appending, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [TenantEncrypted] * 16
+        assert await everything(database) == before
+
+
 async def test_the_draft_of_a_ledger_without_keys_costs_no_round_trip_more(pg_database: Database) -> None:
     async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger:
         await ledger.threads.create("t")
