@@ -161,8 +161,8 @@ async def test_each_long_field_counts_when_it_is_written(
 
 
 def test_a_batch_that_is_no_batch_is_not_long() -> None:
-    for given in (None, "x" * 2_000_000, 3, [None, 3, object()], ()):
+    for given in (None, "x" * 2_000_000, 3, [None, 3, object(), "x" * 2_000_000], ()):
         assert not rows.is_long_batch(given)  # type: ignore[arg-type]
     endless: list[Any] = []
     endless.append(endless)
-    assert rows.is_long_batch(endless)
+    assert rows.is_long_batch([], endless)

@@ -155,7 +155,7 @@ class MessageRepository:
             kind=kind,
             title=title,
         )
-        return await self._scope.append(await _encoded((messages, kv), make))
+        return await self._scope.append(await _encoded(messages, make, kv))
 
     async def sync(
         self,
@@ -591,9 +591,11 @@ class MessageRepository:
         return await self._scope.write(lambda sql: close_open_calls(sql, request, reason), moves=request.thread)
 
 
-async def _encoded(messages: Sequence[Any], make: Callable[[], T]) -> T:
-    """What `make` makes of the messages; in a thread if they are long, so that the event loop goes on."""
-    return await asyncio.to_thread(make) if is_long_batch(messages) else make()
+async def _encoded(messages: Sequence[Any], make: Callable[[], T], beside: Any = None) -> T:
+    """What `make` makes of the messages and of a value beside them; in a thread if they are long, so that the event
+    loop goes on.
+    """
+    return await asyncio.to_thread(make) if is_long_batch(messages, beside) else make()
 
 
 _NAMES = """

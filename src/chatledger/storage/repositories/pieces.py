@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from chatledger.models.json import dumps
@@ -63,36 +64,43 @@ def fetch_some(
     pieces: Sequence[Sequence[Any]],
     rest: str = "",
     given: Mapping[str, Any] | None = None,
-) -> tuple[list[Row], int]:
+) -> tuple[Sequence[Row], int]:
     """The rows of the first pieces whose column `long` has no more than MOST bytes together, and the number of these
     pieces. A row ends with the number of its piece, counted from 0, and another number.
     """
     numbered = [*columns, *_NUMBERS[sql.dialect].format(long=long).split("; ")]
     statement, parameters = _statement(sql.dialect, tenant, table, numbered, pieces, rest, given)
     if sql.dialect == "postgresql":
-        statement, parameters = _some(columns, statement), {**parameters, "most": MOST}
-    rows: list[Row] = []
-    before = 0
+        rows = sql.fetch(_some(columns, statement), {**parameters, "most": MOST})
+        last = max(rows, key=itemgetter(-1), default=None)
+        return (rows, len(pieces)) if last is None or last[-1] <= MOST else _before(rows, last)
+    rows, left, at = list[Row](), MOST, columns.index(long)
     for row in sql.each(statement, parameters):
-        before += row[-1]
-        if before > MOST:
-            return [one for one in rows if one[-2] < row[-2]], row[-2]
+        if type(text := row[at]) is str:
+            left -= len(text)
+            if left < 0:
+                return _before(rows, row)
         rows.append(row)
     return rows, len(pieces)
 
 
+def _before(rows: Sequence[Row], last: Row) -> tuple[Sequence[Row], int]:
+    """The rows of the pieces before that of the last row, which may be incomplete."""
+    return [row for row in rows if row[-2] < last[-2]], last[-2]
+
+
 _NUMBERS = {
     "postgresql": "g.number - 1 AS number; coalesce(octet_length(r.{long}), 0) AS bytes",
-    "sqlite": "g.key; coalesce(length(CAST(r.{long} AS BLOB)), 0)",
+    "sqlite": "g.key; g.key",
 }
 
 
 def _some(columns: Sequence[str], statement: str) -> str:
     """The rows in the order of the pieces, up to the first with which they have more than MOST bytes."""
     return f"""
-SELECT {", ".join(columns)}, number, bytes FROM (
-  SELECT *, sum(bytes) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) - bytes AS before FROM ({statement}) AS found
-) AS summed WHERE before <= :most::bigint
+SELECT {", ".join(columns)}, number, total FROM (
+  SELECT *, sum(bytes) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) AS total FROM ({statement}) AS found
+) AS summed WHERE total - bytes <= :most::bigint
 """
 
 

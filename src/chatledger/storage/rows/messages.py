@@ -158,9 +158,16 @@ def encode_all(messages: Sequence[ChatMessage]) -> list[EncodedMessage]:
     return apart(encode) if in_greenlet() and is_long_batch(messages) else encode()
 
 
-def is_long_batch(messages: Sequence[Any]) -> bool:
-    """Whether the messages have about LONG characters or more, as far as they are messages. It looks no further."""
-    left, pending = LONG, list(messages) if isinstance(messages, (list, tuple)) else []
+def is_long_batch(messages: Sequence[Any], beside: Any = None) -> bool:
+    """Whether the messages, with a value that is written beside them, have about LONG characters or more. It looks no
+    further, and what is no message has none.
+    """
+    left, pending = LONG, [beside] if beside else []
+    for message in messages if isinstance(messages, (list, tuple)) else ():
+        try:
+            pending += filter(None, _long_fields(message.__dict__))
+        except (AttributeError, KeyError):
+            continue
     while pending and left > 0:
         item = pending.pop()
         left -= _AROUND
@@ -168,13 +175,14 @@ def is_long_batch(messages: Sequence[Any]) -> bool:
             left -= len(item)
         elif isinstance(item, dict):
             pending += [*item, *item.values()]
-        elif isinstance(item, (list, tuple)):
+        elif isinstance(item, list):
             pending += item
-        elif (fields := getattr(item, "__dict__", None)) is not None:  # a message, a part or a call
-            pending += [value for value in fields.values() if value]
+        elif (fields := getattr(item, "__dict__", None)) is not None:  # a part or a call
+            pending += filter(None, fields.values())
     return left <= 0
 
 
+_long_fields = itemgetter("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "residual")
 _AROUND = 4
 """About the characters that any value takes as JSON."""
 
