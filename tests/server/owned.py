@@ -30,6 +30,7 @@ class Sent:
     form: Mapping[str, str] | None = None
     query: Mapping[str, Any] = field(default_factory=dict)
     path: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def changes(route: str) -> bool:
@@ -117,7 +118,7 @@ async def send(client: httpx.AsyncClient, route: str, sent: Sent) -> httpx.Respo
     method, _, path = route.partition(" ")
     for name, value in {**IDS, "index": "0", **sent.path}.items():
         path = path.replace(f"{{{name}}}", quote(value, safe=""))
-    return await client.request(method, path, params=sent.query, json=sent.json, data=sent.form)
+    return await client.request(method, path, params=sent.query, json=sent.json, data=sent.form, headers=sent.headers)
 
 
 def said(response: httpx.Response) -> str:
