@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from chatledger.arguments import BOOL, STR, Kind, require, require_items
 from chatledger.errors import ChatLedgerError, InvalidArgument, MissingExtra
+from chatledger.formats.history import load_built_in
 
 try:
     from fastapi import FastAPI, Request
@@ -128,6 +129,7 @@ def create_app(
         },
     )
     app.state.server = state
+    load_built_in()  # else the first payload imports them, and all callers wait
     add_to(app)
     if page:
         add_page_to(app)

@@ -9,10 +9,10 @@ from chatledger.errors import AlreadyExists, IdConflict, MessageNotFound, Thread
 from chatledger.ids import derived_id, new_id
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Thread
+from chatledger.models.weight import apart
 from chatledger.server.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
 from chatledger.server.conversations.items import items_of, refuse_all_but_user_items, to_messages
-from chatledger.server.sizes import require_small
 
 KIND = "conversation"
 """The kind of the threads that are conversations here."""
@@ -34,8 +34,8 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
     Raises IdConflict and AlreadyExists if the conversation of the key began with another body.
     """
     conversation_id = _new_id(caller, key)
-    require_small(body.items or [])
-    messages = to_messages(body.items or [], *([] if key is None else [conversation_id]))
+    place = [] if key is None else [conversation_id]
+    messages = await apart(lambda: to_messages(body.items or [], *place), body.items)
     refuse_all_but_user_items(caller, body.items or [], messages)
     try:
         async with ledger.begin() as transaction:
@@ -93,7 +93,7 @@ async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage, mar
     """Whether the stored message is the given one, or was before it was revised or redacted: then a repeat of its
     append is known. The mark lets nothing be stored if the message was removed meanwhile.
     """
-    if _sources(stored) == _sources(given):
+    if await apart(lambda: _sources(stored) == _sources(given), stored):
         return True
     try:
         again = await ledger.messages.append(stored.thread_id or "", [given], branch=0, expected=mark, rules="lenient")

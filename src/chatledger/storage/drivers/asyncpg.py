@@ -389,6 +389,8 @@ def is_spoilt(error: BaseException) -> bool:
 
 LONG = 1024 * 1024
 """Characters that are decoded, decrypted or compared in a few milliseconds."""
+_CELL = 512
+"""Characters that take as long as one more cell does."""
 Cells = Iterable[str | None]
 
 
@@ -406,8 +408,9 @@ def apart(work: Callable[[], T]) -> T:
 
 
 def is_long(*columns: Cells) -> bool:
-    """Whether the cells of these columns have LONG characters together."""
+    """Whether the cells of these columns have LONG characters together, or are as much work."""
     try:
-        return sum([sum(map(len, filter(None, cells))) for cells in columns]) >= LONG
+        lengths = [size for cells in columns for size in map(len, filter(None, cells))]
+        return sum(lengths) + _CELL * len(lengths) >= LONG
     except TypeError:  # SQLite stores a number in a column of text; the work finds such damage
         return False

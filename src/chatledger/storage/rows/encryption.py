@@ -31,6 +31,7 @@ from chatledger.errors import (
     NotAuthentic,
     NotEncrypted,
 )
+from chatledger.models.json import STORED
 from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.cell_counts import CellCounts
@@ -381,7 +382,7 @@ def to_model(
     Raises DamagedCell for a field that the model refuses, such as a text in a column of numbers: SQLite stores it.
     """
     try:
-        return model(**fields)
+        return model.model_validate(fields, context=STORED)
     except ValidationError as error:
         names = [str(problem["loc"][0]) for problem in error.errors(include_input=False) if problem["loc"]]
         column = next((name for name in (columns.get(name, name) for name in names) if name in table.c), None)

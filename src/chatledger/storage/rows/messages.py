@@ -159,8 +159,8 @@ def encode_all(messages: Sequence[ChatMessage]) -> list[EncodedMessage]:
 
 
 def is_long_batch(messages: Sequence[Any], beside: Any = None) -> bool:
-    """Whether the messages, with a value that is written beside them, have about LONG characters or more. It looks no
-    further, and what is no message has none.
+    """Whether the messages, with a value that is written beside them, have about LONG characters, or as much work. It
+    looks no further, and what is no message has none.
     """
     left, pending = LONG, [beside] if beside else []
     for message in messages if isinstance(messages, (list, tuple)) else ():
@@ -183,8 +183,8 @@ def is_long_batch(messages: Sequence[Any], beside: Any = None) -> bool:
 
 
 _long_fields = itemgetter("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "residual")
-_AROUND = 4
-"""About the characters that any value takes as JSON."""
+_AROUND = 512
+"""Characters that take as long to encode as any value does besides."""
 
 
 def is_encoded_alike(message: ChatMessage, other: ChatMessage) -> bool:
