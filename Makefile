@@ -17,6 +17,10 @@ SCHEMATHESIS := .venv-schemathesis
 SCHEMATHESIS_READY := $(SCHEMATHESIS)/.ready
 DOCS := .venv-docs
 DOCS_READY := $(DOCS)/.ready
+BUILD := .venv-build
+BUILD_READY := $(BUILD)/.ready
+TOOLS := .venv-release
+TOOLS_READY := $(TOOLS)/.ready
 DATA ?= ../shared/data
 MINUTES ?= 10
 SECONDS ?= 60
@@ -29,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-server test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
-  fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
+  fuzz lint types imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -165,6 +169,39 @@ $(DOCS_READY): pyproject.toml constraints.txt
 docs: $(DOCS_READY)  ## Build the site of the documentation into site/; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build
 
+# What builds a release is installed by its hashes, and as wheels only: an sdist would be built with whatever is newest. The
+# environment is new whenever the file changes, so nothing else is in it.
+HASHED = install --quiet --require-hashes --only-binary :all: --requirement
+$(BUILD_READY): release/build.txt
+	rm -rf $(BUILD)
+	$(PYTHON) -m venv $(BUILD)
+	$(BUILD)/bin/python -m pip $(HASHED) release/build.txt
+	touch $(BUILD_READY)
+
+# Not in an environment that the builder makes, since it would install the newest hatchling, without a hash. The wheel is built
+# from the sdist, so an sdist that lacks a file fails here.
+dist: $(BUILD_READY)  ## Build the sdist and the wheel into dist/, by tools that are pinned with their hashes
+	rm -f dist/*.tar.gz dist/*.whl dist/*.cdx.json
+	$(BUILD)/bin/python -m build --no-isolation
+
+$(TOOLS_READY): release/tools.txt
+	rm -rf $(TOOLS)
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip $(HASHED) release/tools.txt
+	touch $(TOOLS_READY)
+
+sbom: $(TOOLS_READY) dist  ## Write the SBOM (CycloneDX) of the wheel with its dependencies into dist/
+	$(TOOLS)/bin/python -m release.bill
+
+audit: $(TOOLS_READY)  ## Ask an index for advisories on core and all extras: exit 1 if it knows some, 3 if none answers
+	$(TOOLS)/bin/python -m release.advisories
+
+# No address of an index is written into the files, so that any index serves.
+lock: $(TOOLS_READY)  ## Write release/*.txt, the pins with hashes of release/*.in, within constraints.txt
+	for name in build tools; do (cd release && CUSTOM_COMPILE_COMMAND='make lock' ../$(TOOLS)/bin/pip-compile --quiet --upgrade \
+	  --generate-hashes --allow-unsafe --strip-extras --no-emit-options --no-emit-index-url --no-emit-trusted-host \
+	  --no-emit-find-links --constraint ../constraints.txt --output-file $$name.txt $$name.in) || exit 1; done
+
 DURABLE = $(BIN)/python -m tests.postgres --durable
 
 bench: $(READY)  ## Compare append, load and import with the bare drivers, in under five minutes
@@ -203,4 +240,4 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
 clean:  ## Remove all environments, caches and build outputs
-	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(SCHEMATHESIS) $(DOCS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(SCHEMATHESIS) $(DOCS) $(BUILD) $(TOOLS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache

@@ -20,8 +20,8 @@ from starlette.requests import Request
 
 from benchmarks.progress import say
 from chatledger import Ledger
+from chatledger.models.limits import MOST_VALUES
 from chatledger.server import Caller, create_app
-from chatledger.server.body_scan import MOST_VALUES
 from chatledger.server.pages import LARGEST
 from chatledger.server.sizes import LARGEST_MESSAGE
 

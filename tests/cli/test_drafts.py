@@ -35,9 +35,7 @@ async def test_only_abandoned_messages_are_interrupted(database: Database) -> No
     outcome = chatledger("drafts", "--interrupt", url=database.url)
     interrupted, held = outcome.err.splitlines()
     assert (outcome.code, interrupted) == (0, "chatledger: 1 draft interrupted")
-    assert held.startswith(
-        "chatledger: 1 draft left alone, because a writer may still be active: for 10 seconds"
-    )
+    assert held.startswith("chatledger: 1 draft left alone, because a writer may still be active: for 10 seconds")
     assert held.endswith("--older-than 0 interrupts anyway")
     again = chatledger("drafts", "--interrupt", "--json", url=database.url)
     assert again.json == {"items": [], "next_cursor": None}

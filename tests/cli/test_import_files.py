@@ -131,3 +131,18 @@ def test_tenants_do_not_see_each_other(folder: Path) -> None:
     chatledger("import", "two.json", "--tenant", "a", url="l.db", cwd=folder)
     assert chatledger("export", "--all", "--tenant", "b", url="l.db", cwd=folder).out == ""
     assert len(chatledger("export", "--all", "--tenant", "a", url="l.db", cwd=folder).json) == 2
+
+
+def test_another_file_of_the_same_name_needs_a_source(database: Database, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "chat.json").write_text(json.dumps([{"role": "user", "content": name}]))
+    both = [tmp_path / "one" / "chat.json", tmp_path / "two" / "chat.json"]
+    refused = chatledger("import", *both, url=database.url)
+    assert refused.code == 1
+    assert "chat.json, line 1: the file begins with another record than the file 'chat.json'" in refused.err
+    assert "1 thread (1 created), 1 message stored, 1 record failed" in refused.out
+    for unchanged in (0, 1):
+        named = chatledger("import", both[1], "--source", "two", "--json", url=database.url)
+        assert (named.code, named.json["threads"]["unchanged"]) == (0, unchanged)
+    assert chatledger("import", *both, "--source", "x", url=database.url).code == 2

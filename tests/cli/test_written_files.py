@@ -16,6 +16,7 @@ from chatledger.storage.drivers import new_file as module
 from chatledger.storage.drivers.new_file import new_file
 from chatledger.storage.upgrade.versions import HEAD
 from tests.cli.commands import Outcome, chatledger
+from tests.conftest import Database
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "a.json": ("export", "t", "-o", "a.json"),
@@ -82,6 +83,17 @@ def test_each_file_is_private_and_no_other_stays(folder: Path, name: str) -> Non
     assert {file: f"{path.stat().st_mode & 0o777:o}" for file, path in new} == {file: "600" for file, _ in new}
     derived = {f"l.db.{HEAD}.bak"} | {f"frames/{frame}.parquet" for frame in ("messages", "calls", "runs", "scores")}
     assert {file for file, _ in new} <= {name, *derived}
+
+
+@pytest.mark.parametrize("name", ["a.json", "b.jsonl", "c.html", "frames"])
+def test_an_export_of_either_database_is_private(database: Database, folder: Path, name: str) -> None:
+    assert chatledger("import", "talk.json", "--thread-field", "id", url=database.url, cwd=folder).code == 0
+    before = files(folder)
+    outcome = chatledger(*COMMANDS[name], url=database.url, cwd=folder)
+    assert outcome.code == 0, outcome.err
+    new = [path for file, path in files(folder).items() if file.startswith(name) and file not in before]
+    assert new
+    assert {f"{path.stat().st_mode & 0o777:o}" for path in new} == {"600"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

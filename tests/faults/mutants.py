@@ -8,7 +8,6 @@ pytest loads this module as a plugin. It applies the mutant that CHATLEDGER_MUTA
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import subprocess
@@ -17,26 +16,18 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from types import ModuleType
+from dataclasses import replace
 from typing import Any
+
+from tests.faults import security_mutants
+from tests.faults.mutant import Mutant
+from tests.faults.mutant import put as _put
+from tests.faults.mutant import reword as _reword
 
 VARIABLE = "CHATLEDGER_MUTANT"
 TIMEOUT = 240
 AT_ONCE = 2
 _FAULTS = "tests/faults/"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """`without`: what is taken away. `finds`: words of the failure, so that it fails for that and nothing else."""
-
-    name: str
-    test: str
-    without: str
-    finds: str
-    apply: Callable[[], None]
-    client_only: bool = False
 
 
 def activate(*, client: bool = False) -> None:
@@ -48,24 +39,6 @@ def activate(*, client: bool = False) -> None:
 
 def pytest_configure() -> None:
     activate()
-
-
-def _put(module: ModuleType, **names: object) -> None:
-    """In the place of what is there: a protection that has another name by now is not taken away."""
-    assert names.keys() <= vars(module).keys(), f"{module.__name__} has no {names.keys() - vars(module).keys()}"
-    vars(module).update(names)
-
-
-def _reword(module: ModuleType, name: str, words: str, instead: str = "") -> None:
-    """A function, wherever it is imported, as if its source had other words in one place."""
-    original = vars(module)[name]
-    source = inspect.getsource(original)
-    assert source.count(words) == 1, f"{module.__name__}.{name} has {words!r} {source.count(words)} times"
-    made: dict[str, Any] = {}
-    exec(source.replace(words, instead), vars(module), made)
-    for other in list(sys.modules.values()):
-        if getattr(other, name, None) is original:
-            _put(other, **made)
 
 
 # --- What is taken away -----------------------------------------------------------------------------------------------
@@ -2488,6 +2461,7 @@ MUTANTS = (
         "TimeoutError",
         trust_that_no_hint_is_lost,
     ),
+    *security_mutants.MUTANTS,
 )
 
 

@@ -30,6 +30,8 @@ class Proxy:
         self.connections = 0
         self.refused = 0
         self.down = False
+        self.lost = b""
+        """What the client sent in the round trip that was cut."""
         self._server = (host, port)
         self._cut: tuple[Cut, int] | None = None
         self._pairs: set[asyncio.Task[None]] = set()
@@ -112,6 +114,8 @@ class _Pair:
             if kind not in TRIPS and kind != b"X":
                 continue
             cut = self._proxy.count() if kind in TRIPS else None
+            if cut is not None:
+                self._proxy.lost = pending
             if cut == "hang":
                 await asyncio.Event().wait()
             if cut == "before":

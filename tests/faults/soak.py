@@ -28,7 +28,8 @@ from typing import Any
 from chatledger.admin import migrate
 from tests.faults.checker import FAILURES, Figures
 from tests.faults.growth import Growth
-from tests.faults.mutants import MUTANTS, Mutant
+from tests.faults.mutant import Mutant
+from tests.faults.mutants import MUTANTS
 from tests.faults.rounds import PROOFS, Place, Proof
 from tests.postgres import own_server
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from chatledger import ChatMessage, History, Ledger
+from chatledger import ChatMessage, History, ImagePart, Ledger
 from chatledger.server import create_app
 from chatledger.server.page import conversation, login, media, static, threads, usage
 from chatledger.server.pages import LARGEST, fitting
 from chatledger.server.routes import _V1, health
 from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.storage.history import tokens
+from chatledger.storage.history.path import load_path
+from chatledger.storage.repositories import bounded, kv, thread_list
 from chatledger.storage.repositories.messages import MessageRepository
 from tests.server.conftest import by_header, client_of, json_of
 
@@ -100,8 +103,26 @@ def addresses() -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(ledger: Ledger, eve: httpx.AsyncClient) -> None:
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The bytes of the rows that are read for each page of a list, from now on."""
+    found: list[list[int]] = []
+
+    def noted(rows: Iterable[Any], limit: int) -> bounded.Rows:
+        sizes: list[int] = []
+        found.append(sizes)
+        return take((sizes.append(row[bounded.SIZE]) or row for row in rows), limit)  # type: ignore[func-returns-value]
+
+    take = bounded.take
+    for module in (bounded, thread_list, kv):
+        monkeypatch.setattr(module, "take", noted)
+    return found
+
+
+async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(
+    ledger: Ledger, eve: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await fill(eve)
+    read = reads(monkeypatch)
     app = create_app(ledger, authenticate=by_header)
     assert len(addresses()) > 30
     largest = 0
@@ -114,6 +135,8 @@ async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(ledger: Le
                 assert answer.status_code == OTHERS.get(path, 200), (path, answer.text[:300])
     assert largest > LARGEST / 2  # the tenant is full
     await walk(eve)
+    assert max(map(sum, read)) > LARGEST / 2
+    assert max(sum(sizes[:-1]) for sizes in read) <= LARGEST  # SQLite ends behind the first row that does not fit
 
 
 async def walk(eve: httpx.AsyncClient) -> None:
@@ -189,6 +212,26 @@ async def test_messages_that_do_not_fit_are_not_read(
     json_of(await eve.get("/v1/threads/t/messages"))
     json_of(await eve.get("/v1/threads/t/messages?last_turns=5"), 413)
     assert read == [2]
+
+
+async def test_a_window_by_tokens_is_refused_before_much_of_it_is_read(
+    ledger: Ledger, eve: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = ImagePart(mime_type="image/png", data="A" * 3_000_000)
+    messages = [ChatMessage(role="user", content=[image]) for _ in range(12)]
+    await ledger.user("eve").messages.append("t", messages, create=True)
+    load, read = load_path, list[int]()
+
+    def reading(*given: Any) -> list[ChatMessage]:
+        found = load(*given)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(tokens, "load_path", reading)
+    for prompt in ("max_tokens=1000", "max_tokens=1000&format=openai-chat"):
+        read.clear()
+        json_of(await eve.get(f"/v1/threads/t/messages?{prompt}"), 413)
+        assert sum(read) <= 10
 
 
 async def test_letters_that_take_more_bytes_in_an_answer_count_as_these(ledger: Ledger, eve: httpx.AsyncClient) -> None:

@@ -13,8 +13,9 @@ import pytest
 from pydantic import ValidationError
 
 from chatledger import ChatMessage, Ledger
+from chatledger.models.limits import MOST_VALUES
 from chatledger.server import Caller, TokenFile, create_app, json_request, state
-from chatledger.server.body_scan import _PIECE, MOST_VALUES, scan
+from chatledger.server.body_scan import _PIECE, scan
 from tests.server.conftest import by_header, client_of, json_of
 
 MANY = MOST_VALUES + 10

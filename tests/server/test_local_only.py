@@ -53,6 +53,14 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
+@pytest.mark.parametrize("headers", OF_PROXIES)
+async def test_a_proxy_is_known_by_any_of_its_headers(headers: dict[str, str]) -> None:
+    transport = httpx.ASGITransport(app=LocalOnly(_answer))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client:
+        assert (await client.get("/v1/threads", headers=headers)).status_code == 421
+        assert (await client.get("/v1/threads")).status_code == 204
+
+
 @pytest.mark.parametrize(
     ("peer", "status"),
     [

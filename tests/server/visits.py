@@ -179,27 +179,33 @@ VISITS: Mapping[str, list[Visit]] = {
 }
 
 
-async def store_things(ledger: Ledger) -> dict[str, str]:
-    """Store a thread of Bob's with all that a thread can have, and one of Ada's. Returns his cursors and his mark."""
-    bob, ada = ledger.user("bob"), ledger.user("ada")
+async def store_things(ledger: Ledger, owner: str = "bob") -> dict[str, str]:
+    """Store a thread of Bob's with all that a thread can have, and one of Ada's. Returns his cursors and his mark. With
+    another owner, all of Bob's has that name.
+    """
+
+    def of(name: str) -> str:
+        return name.replace("bob", owner)
+
+    bob, ada = ledger.user(owner), ledger.user("ada")
     await ada.messages.append(OWN, turn(), create=True, run_id="ada's run")
-    for name in (THREAD, "bob's other"):
+    await ada.threads.create(OWN_CONVERSATION, kind="conversation", rules="lenient")
+    for name in (of(THREAD), of("bob's other")):
         await bob.threads.create(name, title=SECRET, metadata={"a": SECRET})
-    for name in (RUN, "bob's other run"):
-        await bob.runs.start(THREAD, run_id=name, agent=SECRET, model=SECRET, input=SECRET)
-    first = await bob.messages.append(THREAD, [user(SECRET, message_id=MESSAGE)], run_id=RUN)
-    await bob.messages.append(THREAD, [assistant(SECRET)], run_id=RUN)
-    await bob.branches.fork(THREAD, 1, activate=False)
-    await bob.messages.revise(THREAD, MESSAGE, user(SECRET + "!"))
-    for caller, name in ((bob, CONVERSATION), (ada, OWN_CONVERSATION)):
-        await caller.threads.create(name, kind="conversation", rules="lenient")
-    await bob.messages.append(CONVERSATION, [user(SECRET, message_id=ITEM)])
-    for name, key in ((SCORE, SECRET), ("bob's other score", SECRET + "2")):
-        score = Feedback(run_id=RUN, key=key, score=1, feedback_id=name, kwargs={"comment": SECRET})
+    for name in (of(RUN), of("bob's other run")):
+        await bob.runs.start(of(THREAD), run_id=name, agent=SECRET, model=SECRET, input=SECRET)
+    first = await bob.messages.append(of(THREAD), [user(SECRET, message_id=of(MESSAGE))], run_id=of(RUN))
+    await bob.messages.append(of(THREAD), [assistant(SECRET)], run_id=of(RUN))
+    await bob.branches.fork(of(THREAD), 1, activate=False)
+    await bob.messages.revise(of(THREAD), of(MESSAGE), user(SECRET + "!"))
+    await bob.threads.create(of(CONVERSATION), kind="conversation", rules="lenient")
+    await bob.messages.append(of(CONVERSATION), [user(SECRET, message_id=of(ITEM))])
+    for name, key in ((of(SCORE), SECRET), (of("bob's other score"), SECRET + "2")):
+        score = Feedback(run_id=of(RUN), key=key, score=1, feedback_id=name, kwargs={"comment": SECRET})
         await bob.feedback.record(score)
-    await bob.kv.put(("thread", THREAD), SECRET, SECRET)
-    mark = (await bob.messages.history(THREAD)).mark
-    async with aclosing(bob.follow(THREAD, after=first.mark)) as changes:
+    await bob.kv.put(("thread", of(THREAD)), SECRET, SECRET)
+    mark = (await bob.messages.history(of(THREAD))).mark
+    async with aclosing(bob.follow(of(THREAD), after=first.mark)) as changes:
         change = await anext(changes)
     return {
         "MARK": mark,

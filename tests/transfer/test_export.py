@@ -98,7 +98,7 @@ async def test_container_is_an_array_only_if_all_came_in_arrays(ledger: Ledger) 
     assert not (await read_index(ledger)).arrays
     await bring(ledger, array({"messages": talk("a")}))
     assert (await read_index(ledger)).arrays
-    await bring(ledger, lines({"messages": talk("b")}))
+    await bring(ledger, lines({"messages": talk("b")}), source="another")
     assert not (await read_index(ledger)).arrays
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from chatledger import ChatMessage, Ledger, Limits, RuleViolation, StorageError,
 from chatledger.errors import DecodeError, IdConflict, LimitExceeded, UnknownFormat
 from chatledger.storage.repositories.bulk import NewThread
 from chatledger.storage.repositories.threads import ThreadRepository
-from chatledger.transfer import import_file, new_threads
+from chatledger.transfer import detect, import_file, new_threads, shapes
 from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.store import batches
 from tests.transfer.files import array, bring, exported, lines, talk, texts
@@ -36,7 +37,7 @@ async def test_importing_again_stores_nothing(ledger: Ledger) -> None:
     assert await texts(ledger) == [["a", "b"], ["a", "b"], ["c"]]
 
 
-async def test_same_record_in_another_file_is_the_same_thread(ledger: Ledger) -> None:
+async def test_a_file_of_another_form_has_the_same_threads(ledger: Ledger) -> None:
     await bring(ledger, array({"messages": talk("a")}))
     assert outcome(await bring(ledger, lines({"messages": talk("a")}))) == (0, 0, 1, 0, 0)
 
@@ -250,7 +251,7 @@ async def test_threads_of_a_batch_are_looked_for_at_once(ledger: Ledger, monkeyp
     monkeypatch.setattr(ThreadRepository, "find_many", counted)
     monkeypatch.delattr(ThreadRepository, "find")
     assert outcome(await bring(ledger, content)) == (0, 0, 20, 0, 0)
-    assert asked[1:] == [20]  # the first asks whether the file is there under other ids
+    assert asked[1:] == [40]  # the first asks whether the file is there under other ids; each has an earlier one
 
 
 async def test_rows_of_threads_that_are_probably_stored_are_not_made(
@@ -427,3 +428,48 @@ async def test_a_record_of_unknown_format_names_the_lists_in_it() -> None:
             await bring(ledger, lines({"turns": [{"a": 1}], "dialog box": [{"b": 2}]}), format="auto")
         with pytest.raises(UnknownFormat, match=r"it has a list under 'dialog box': try --field 'dialog box'$"):
             await bring(ledger, lines({"dialog box": [{"b": 2}]}), format="auto")
+
+
+CROWDED: dict[str, tuple[Any, str]] = {
+    "parts": (
+        {"messages": [{"role": "user", "content": "x"}, {"role": "user", "content": [{}] * 30_000}]},
+        "messages[1]",
+    ),
+    "calls": ({"messages": [{"role": "assistant", "tool_calls": [0] * 30_000}]}, "messages[0]"),
+    "a deep value": ({"a": {"messages": [{"role": "user", "x": [[{"y": [0] * 30_000}]]}]}}, "a.messages[0]"),
+    "a list of messages": ([{"role": "user", "content": [{"type": "text"}] * 30_000}], "[0]"),
+}
+
+
+@pytest.mark.parametrize("kind", CROWDED)
+async def test_a_message_of_too_many_values_is_refused_before_a_format_looks_at_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    looked: list[int] = []
+    recognise = shapes.recognise_record
+
+    def noted(record: Any, field: str | None) -> Any:
+        looked.append(len(json.dumps(record)))
+        return recognise(record, field)
+
+    monkeypatch.setattr(detect, "recognise_record", noted)
+    record, place = CROWDED[kind]
+    good = {"messages": [{"role": "user", "content": "hi"}]}
+    content = b"\n".join(json.dumps(one).encode() for one in (good, record, good))
+    report = await import_file.import_file(
+        ledger, io.BytesIO(content), ImportOptions(format="auto"), file="x.jsonl", lines=True
+    )
+    assert (report.created, await ledger.threads.count()) == (2, 2)
+    [failure] = report.failures
+    assert isinstance(failure.error, DecodeError)
+    assert (failure.place, failure.error.path, failure.error.record) == ("line 2", place, 1)
+    assert f"{place} has more than 30,000 values" in str(failure)
+    assert max(looked) < 1_000
+
+
+async def test_a_long_conversation_may_have_more_values_than_a_message(ledger: Ledger) -> None:
+    record = {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 10} for _ in range(1_100)]}
+    report = await import_file.import_file(
+        ledger, io.BytesIO(json.dumps(record).encode()), ImportOptions(), file="x.json"
+    )
+    assert (report.created, report.failures) == (1, [])

@@ -66,6 +66,15 @@ def import_files(
     thread_field: Annotated[
         str | None, _option("--thread-field", "Field whose value becomes the thread's id, unchanged.")
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="NAME",
+            help="Name by which a later import of FILE finds its records, without a field that identifies them.",
+            show_default="the file's name",
+        ),
+    ] = None,
     time_field: Annotated[
         str | None,
         _option(
@@ -159,7 +168,7 @@ def import_files(
     Example: chatledger import --from agent.db --store openai-agents
     """
     of_files = {"--field": field, "--id-field": id_field, "--thread-field": thread_field, "--time-field": time_field}
-    of_files |= {"--user-field": user_field, "--format": None if format == "auto" else format}
+    of_files |= {"--source": name, "--user-field": user_field, "--format": None if format == "auto" else format}
     of_stores = {"--store": store, "--table": table, "--user": user, "--session": session}
 
     async def from_files() -> int:
@@ -169,6 +178,7 @@ def import_files(
             field=field,
             id_field=id_field,
             thread_field=thread_field,
+            source=name,
             time_field=time_field,
             user_field=user_field,
             format=format,
@@ -178,6 +188,8 @@ def import_files(
         )
         given = files or []
         require_files(given)
+        if name is not None and len(given) > 1:
+            raise UsageError("--source names one file; import the files one after the other")
         async with _open(url, tenant, dry_run=dry_run) as ledger:
             await require_keys(ledger)
             report = await import_paths(ledger, given, options, quiet=as_json)

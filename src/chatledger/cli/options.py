@@ -143,11 +143,7 @@ def in_ledger(
 
 async def require_keys(ledger: Ledger) -> None:
     """Raises EncryptionError if the database is recorded as encrypted and no keys are given."""
-    from chatledger.storage.rows.encrypted import is_recorded, tenant_encrypted
-
-    scope = ledger._scope  # noqa: SLF001 - a question of the commands, not worth a public call
-    if KEY_FILE.get() is None and await scope.read(is_recorded):
-        raise tenant_encrypted(scope.tenant.name)
+    await ledger._scope.require_keys()  # noqa: SLF001 - a question of the commands, not worth a public call
 
 
 def open_ledger(url: str | None, tenant: str, *, plaintext: bool = False, create: bool = False) -> Opening:

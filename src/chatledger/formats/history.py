@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from chatledger.errors import UnknownFormat
 from chatledger.formats.codec import Codec, Kind
 from chatledger.formats.model_view import get_provider, model_view
-from chatledger.formats.registry import get_codec, in_kind
+from chatledger.formats.registry import BUILT_IN, get_codec, in_kind
 from chatledger.models import FormattedHistory, History, Repair
+
+
+def load_built_in() -> None:
+    """Import the built-in formats and their model's views, which otherwise happens on first use."""
+    for name in BUILT_IN:
+        get_codec(name)
+        with suppress(UnknownFormat):
+            get_provider(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ _CODECS = {
     "openai-chat": "chatledger.formats.openai_chat:CODEC",
 }
 _ALIASES = {"kosong": "kosong/0.30"}  # resolved before the write: the stored name has the revision
+BUILT_IN = tuple(_CODECS)
+"""The names of the built-in formats, in the order of recognition."""
 RECORD_NAMES = frozenset({"auto", "oasst", "sharegpt", "swe-agent"})
 """The names that mean something else to an import, so that no format may have them."""
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 
 MAX_DEPTH = 500
 """The maximum nesting of a payload. Python's own parser and writer recurse, and this leaves them room."""
@@ -190,7 +190,15 @@ def same_json(left: JsonValue, right: JsonValue) -> bool:
     return True
 
 
-Json: TypeAlias = Annotated[JsonValue, AfterValidator(check_json)]
+STORED = {"stored": True}
+"""Validation context of fields that were read as JSON from the store: they are JSON, and not looked at again."""
+
+
+def _check(value: JsonValue, info: ValidationInfo) -> JsonValue:
+    return value if info.context is STORED else check_json(value)
+
+
+Json: TypeAlias = Annotated[JsonValue, AfterValidator(_check)]
 """A JSON value in a field of a model, which refuses anything else with the path to it."""
-JsonObject: TypeAlias = Annotated[dict[str, JsonValue], BeforeValidator(check_json)]
+JsonObject: TypeAlias = Annotated[dict[str, JsonValue], BeforeValidator(_check)]
 """A JSON object, a dict with str keys, in a field of a model, which refuses anything else with the path to it."""

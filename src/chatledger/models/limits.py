@@ -10,6 +10,10 @@ MAX_KEY_BYTES = 512
 """The size of an id in a key: three ids and a position must fit into PostgreSQL's index row of 2,704 bytes."""
 
 
+MOST_VALUES = 30_000
+"""Maximum number of values in a body of the server, and in a message of an import, keys of objects not counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The maximum size of one append. A larger one raises LimitExceeded. `Limits(…)` raises InvalidArgument for a

@@ -31,6 +31,7 @@ from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, LedgerStats, Progress, RulesLevel, RunPrices
 from chatledger.models.base import read_moment
+from chatledger.models.weight import apart
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
 from chatledger.rules import CheckedThread
@@ -275,7 +276,7 @@ class Repositories:
         require(DICT_OR_NONE, kv=kv, kv_expected=kv_expected)
         from chatledger.formats import get_codec, recognise
 
-        codec = recognise(payload) if format is None else get_codec(format)
+        codec = await apart(lambda: recognise(payload), payload) if format is None else get_codec(format)
         decoded = await self._decode(thread_id, codec, payload, rules, user_id, create=create)
         appended = await self.messages.append(
             thread_id,
@@ -312,16 +313,16 @@ class Repositories:
         All levels decode alike what strict accepts. So the thread's level is read only if strict refuses the payload.
         """
         if rules is not None:
-            return codec.decode(payload, rules=rules)
+            return await apart(lambda: codec.decode(payload, rules=rules), payload)
         try:
-            return codec.decode(payload)
+            return await apart(lambda: codec.decode(payload), payload)
         except DecodeError:
             thread = await self.threads.find(thread_id, user_id=user_id)
             if thread is None and not create:
                 raise ThreadNotFound(thread_id) from None
             if ((thread and thread.rules) or self._scope.rules) != "lenient":
                 raise
-        return codec.decode(payload, rules="lenient")
+        return await apart(lambda: codec.decode(payload, rules="lenient"), payload)
 
     async def history(
         self,
@@ -390,4 +391,4 @@ class Repositories:
             partials=partials,
             min_position=min_position,
         )
-        return wanted.write(history)
+        return await apart(lambda: wanted.write(history), history.messages)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from chatledger.arguments import BOOL, STR, Kind, require, require_items
 from chatledger.errors import ChatLedgerError, InvalidArgument, MissingExtra
+from chatledger.formats.history import load_built_in
 
 try:
     from fastapi import FastAPI, Request
@@ -67,7 +68,9 @@ def create_app(
     With `ids="server"` the server makes the ids of the threads, runs and scores of a user, so that no user can find out
     or take the ids of others; an administrator still chooses.
 
-    Raises InvalidArgument, and MissingExtra without `chatledger[server]`.
+    Without keys, a database that is recorded as encrypted is not served: the start raises EncryptionError, and where
+    the application is mounted, each request does. Raises InvalidArgument, and MissingExtra without
+    `chatledger[server]`.
     """
     require(_LEDGER, ledger=ledger)
     require(BOOL, page=page)
@@ -85,9 +88,11 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if isinstance(ledger, Ledger):
+            await state.require_keys(ledger)
             yield
         else:
             async with ledger as opened:
+                await state.require_keys(opened)
                 state.ledger = opened
                 yield
 
@@ -124,6 +129,7 @@ def create_app(
         },
     )
     app.state.server = state
+    load_built_in()  # else the first payload imports them, and all callers wait
     add_to(app)
     if page:
         add_page_to(app)

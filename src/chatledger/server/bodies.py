@@ -68,9 +68,9 @@ def items(page: Page[Any]) -> Items[Any]:
     return Items(items=page.items, next_cursor=page.next_cursor, complete=page.complete, damaged=damaged)
 
 
-def all_items(found: Sequence[Any]) -> Items[Any]:
+async def all_items(found: Sequence[Any]) -> Items[Any]:
     """A list that has no pages, such as the sums of groups. Raises LimitExceeded if it does not fit into an answer."""
-    size = sum(map(written, found))
+    size = sum(await written(found))
     if size > LARGEST:
         raise too_large(size)
     return Items(items=list(found))

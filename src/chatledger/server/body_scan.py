@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MOST_VALUES = 30_000
-"""Maximum number of values in a body, keys of objects not counted."""
+from chatledger.models.limits import MOST_VALUES
+
 _PIECE = 1 << 16
 """Bytes that are looked at without a pause, in which other threads may run."""
 _OPEN = frozenset(b"[{")

@@ -16,7 +16,8 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from chatledger.models.json import MAX_DEPTH, Place
-from chatledger.server.body_scan import MOST_VALUES, scan
+from chatledger.models.limits import MOST_VALUES
+from chatledger.server.body_scan import scan
 
 if TYPE_CHECKING:
     from fastapi._compat import ModelField

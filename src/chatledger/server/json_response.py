@@ -8,7 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from pydantic import BaseModel
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
+
+from chatledger.models.weight import apart
 
 
 class JsonResponse(JSONResponse):
@@ -20,12 +22,33 @@ class JsonResponse(JSONResponse):
         return to_json(content).encode("ascii")
 
 
+async def respond(content: Any, status: int) -> Response:
+    """The response with an answer, written in a thread unless it is light."""
+    body = await apart(lambda: in_pieces(content).encode("ascii"), content)
+    return Response(body, status, media_type=JsonResponse.media_type)
+
+
+def in_pieces(content: Any) -> str:
+    """The JSON of an answer. Each element of its lists is written by itself: while Python writes a value, no other
+    thread runs, and the event loop waits too.
+    """
+    if isinstance(content, BaseModel):
+        content = vars(content)
+    if not isinstance(content, dict):
+        return _element(content)
+    return "{" + ",".join([f"{to_json(name)}:{_element(value)}" for name, value in content.items()]) + "}"
+
+
+def _element(value: Any) -> str:
+    return f"[{','.join(map(to_json, value))}]" if isinstance(value, list) else to_json(value)
+
+
 def to_json(content: Any) -> str:
     """Models are written field by field: Pydantic's own writer stops at half the depth that the ledger stores, and
     replaces half of a surrogate pair in a key.
     """
     try:
-        return json.dumps(content, allow_nan=False, default=_plain, separators=(",", ":"))
+        return _WRITER.encode(content)
     except ValueError:
         return json.dumps(plain(content), separators=(",", ":"))
 
@@ -43,3 +66,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return str(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+_WRITER = json.JSONEncoder(allow_nan=False, default=_plain, separators=(",", ":"))

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from chatledger.server.json_request import JsonRequest
-from chatledger.server.json_response import JsonResponse
+from chatledger.server.json_response import respond
 
 
 class JsonRoute(APIRoute):
@@ -48,7 +48,7 @@ def _answering(endpoint: Callable[..., Awaitable[Any]], status: int) -> Callable
         if isinstance(found, Response):
             return found
         begun = next((one for one in given.values() if isinstance(one, Response)), None)
-        response = JsonResponse(found, (begun and begun.status_code) or status)
+        response = await respond(found, (begun and begun.status_code) or status)
         response.headers.update({} if begun is None else begun.headers)
         return response
 

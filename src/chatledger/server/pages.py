@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 
 from chatledger.errors import InvalidCursor, LimitExceeded
 from chatledger.ledger import Ledger
-from chatledger.models import History, Page
-from chatledger.server.json_response import to_json
+from chatledger.models import ChatMessage, History, Page
+from chatledger.models.weight import apart
+from chatledger.server.json_response import in_pieces, to_json
 from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.storage.history.tokens import CountTokens, estimate_tokens
 from chatledger.storage.history.window import END
 
 LARGEST = 8 * 1024 * 1024
@@ -30,15 +32,15 @@ def fitting(sizes: Iterable[int], largest: int = LARGEST) -> int:
     return max(1, sum(total <= largest for total in accumulate(sizes)))
 
 
-def written(item: Any) -> int:
-    """The bytes of the item in an answer."""
-    return len(to_json(item)) + 1
+async def written(items: Sequence[Any]) -> list[int]:
+    """The bytes of each item in an answer."""
+    return await apart(lambda: [len(to_json(item)) + 1 for item in items], items)
 
 
 async def fitting_page(read: Callable[..., Awaitable[Page[T]]], limit: int) -> Page[T]:
     """The page of `limit` items, or a shorter one that fits."""
     page = await read(limit=limit)
-    count = fitting(map(written, page.items))
+    count = fitting(await written(page.items))
     return page if count >= len(page.items) else await read(limit=count)
 
 
@@ -52,8 +54,8 @@ async def fitting_part(read: Callable[[int, int], Awaitable[Sequence[T]]], limit
     while True:
         wanted = min(_AT_ONCE, limit - len(found))
         part = await read(start + len(found), wanted + 1)
-        for item in part[:wanted]:
-            size += written(item)
+        for item, bytes_of_item in zip(part, await written(part[:wanted]), strict=False):
+            size += bytes_of_item
             if found and size > LARGEST:
                 return Page(found, str(start + len(found)))
             found.append(item)
@@ -79,7 +81,7 @@ async def fitting_history(ledger: Ledger, thread_id: str, window: dict[str, Any]
     forward = window.get("before") is None and "newest" not in window
     count = fitting(sizes if forward else reversed(sizes), largest)
     history = await _read(ledger, thread_id, window, count if count < len(sizes) else None)
-    lengths = [*map(written, history.messages)]
+    lengths = await written(history.messages)
     count = fitting(lengths if forward else reversed(lengths), largest)
     return history if count >= len(lengths) else await _read(ledger, thread_id, window, count)
 
@@ -99,9 +101,25 @@ async def require_fitting(ledger: Ledger, thread_id: str, window: dict[str, Any]
         raise too_large(size)
 
 
-def require_small_answer(found: Any) -> None:
+def counting(most: int = 2 * LARGEST + LARGEST_MESSAGE) -> CountTokens:
+    """Counts tokens as the ledger does. Raises LimitExceeded once the messages, of which media cost no tokens, have far
+    more bytes than an answer: a window by tokens also reads the turn before its first one.
+    """
+    size = 0
+
+    def count(message: ChatMessage) -> int:
+        nonlocal size
+        size += len(to_json(message)) + 1
+        if size > most:
+            raise too_large(size)
+        return estimate_tokens(message)
+
+    return count
+
+
+async def require_small_answer(found: Any) -> None:
     """Raises LimitExceeded for an answer that no page may cut."""
-    size = written(found)
+    size = await apart(lambda: len(in_pieces(found)), found)
     if size > LARGEST + LARGEST_MESSAGE:
         raise too_large(size)
 

@@ -38,6 +38,8 @@ class State:
     tokens: TokenFile | None = None
     """The tokens with which people log in to the page; None if the application has a login of its own, or none."""
 
+    _may_serve: bool = False
+    """Whether the ledger has keys, or the database was not recorded as encrypted when it was first used."""
     _ping: tuple[float, asyncio.Task[float]] | None = None
     """The last ping and when it began."""
 
@@ -49,6 +51,14 @@ class State:
         if self._ping is None or (self._ping[1].done() and now - self._ping[0] > _FRESH):
             self._ping = now, asyncio.create_task(ledger.ping())
         return await asyncio.shield(self._ping[1])
+
+    async def require_keys(self, ledger: Ledger) -> None:
+        """Raises EncryptionError if the database is recorded as encrypted and the ledger has no keys. It asks before
+        the first use: a mounted application is not told when the server starts. The ledger checks each later write.
+        """
+        if not self._may_serve:
+            await ledger._scope.require_keys()  # noqa: SLF001 - a question of the server, not worth a public call
+            self._may_serve = True
 
     def drain(self) -> None:
         """End the event streams, so that the server can stop. Their clients reconnect, to another server."""
@@ -89,23 +99,25 @@ async def _caller(request: Request) -> Caller:
 
 async def _ledger(request: Request) -> Ledger:
     caller_of(request).require("read" if request.method in SAFE else "write")
-    return caller_of(request).view(_opened(request))
+    return caller_of(request).view(await _opened(request))
 
 
 async def _asking(request: Request) -> Ledger:
     caller_of(request).require("ask")
-    return caller_of(request).view(_opened(request))
+    return caller_of(request).view(await _opened(request))
 
 
 async def _operated(request: Request) -> Ledger:
     caller_of(request).require("operator")
-    return _opened(request)
+    return await _opened(request)
 
 
-def _opened(request: Request) -> Ledger:
-    ledger = state_of(request).ledger
+async def _opened(request: Request) -> Ledger:
+    state = state_of(request)
+    ledger = state.ledger
     if ledger is None:
         raise StorageError("the server has not opened its ledger yet", retryable=True)
+    await state.require_keys(ledger)
     return ledger
 
 

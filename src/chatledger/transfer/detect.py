@@ -9,6 +9,7 @@ from __future__ import annotations
 from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats.wire.fields import kind_of
 from chatledger.models.json import JsonValue
+from chatledger.transfer.crowded import refuse_crowded
 from chatledger.transfer.envelope import take_out
 from chatledger.transfer.fields import other_lists
 from chatledger.transfer.records import Record
@@ -27,7 +28,10 @@ class ShapeOfFile:
         self._known: Shape | None = None
 
     def of(self, record: Record) -> Shape:
-        """Raises UnknownFormat if no shape recognises a recorded request or the first record of the file."""
+        """Raises UnknownFormat if no shape recognises a recorded request or the first record of the file, and
+        DecodeError for a record with a message of too many values.
+        """
+        refuse_crowded(record)
         if self._asked is not None:
             return self._asked
         found = recognise_record(record.value, self._field)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO
 
 from pydantic import ValidationError
@@ -28,7 +28,8 @@ from chatledger.ledger import Ledger
 from chatledger.models import Thread, Violation
 from chatledger.transfer.envelope import from_metadata
 from chatledger.transfer.fields import FieldMissing
-from chatledger.transfer.new_threads import Loaded, NewThreads
+from chatledger.transfer.new_threads import Loaded, NewThreads, find_stored
+from chatledger.transfer.other_file import find_difference
 from chatledger.transfer.plan import ImportOptions, PlannedThread, Planner
 from chatledger.transfer.records import BadRecord, Record, read_records
 from chatledger.transfer.report import Failure, ImportReport, Outcome
@@ -60,7 +61,9 @@ async def import_file(
 
     Raises UnknownFormat before it stores anything of the file: for an unknown format name, for a file that matches no
     known format, and for a file in which no record, or none of the first 1,000, has a conversation in the expected
-    field. Raises StorageError if the database fails; the records reported until then are stored.
+    field. It reads no further in a file without an id field whose first record differs from that of a file of the same
+    name, and reports IdConflict. Raises StorageError if the database fails; the records reported until then are
+    stored.
     """
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
@@ -70,10 +73,10 @@ async def import_file(
             for record in each_request(found):
                 await importing.add(record)
                 report.stopped = options.stop_on_error and importing.failed
-                if report.stopped:
+                if report.stopped or importing.is_another:
                     break
             on_bytes(found.end)
-            if report.stopped:
+            if report.stopped or importing.is_another:
                 break
         if found is None:
             report.empty.append(file)
@@ -96,6 +99,8 @@ class _FileImport:
         self._loading: asyncio.Task[Loaded] | None = None
         self._read_as: Counter[str] = Counter()
         self._located = False
+        self.is_another = False
+        """Whether a file of this name was imported before, and another one than this."""
         self._refused: list[Failure] = []  # the records before the first one whose conversation is found
 
     @property
@@ -118,13 +123,13 @@ class _FileImport:
             return
         assert isinstance(record, Record)
         self._found()
-        if not self._read_as:
-            await self._look_for_others(record, planned)
+        if not self._read_as and await self._is_of_another(record, planned):
+            self.is_another = True
+            return
         self._read_as[planned.envelope.format] += 1
         if self._one_by_one or not self._new.add(record, planned):
             await self.store_gathered()
-            stored = await self._ledger.threads.find_many([planned.thread_id])
-            await self._store(record, planned, stored.get(planned.thread_id))
+            await self._store(record, planned, await find_stored(self._ledger, planned))
         elif self._new.full:
             await self._begin_to_store()
             if not self._ledger.has_server:  # the writer thread of SQLite and this one would only wait for each other
@@ -166,7 +171,7 @@ class _FileImport:
                 assert one.new is not None
                 self._stored(one.planned, "created", one.planned.count, one.new.violations)
             else:
-                await self._store(one.record, one.planned, found.get(one.planned.thread_id))
+                await self._store(one.record, one.planned, found)
 
     def _refuse(self, record: Record | BadRecord, error: UnknownFormat | DecodeError) -> None:
         """Refuse a file whose first record matches no known format; in a recording, refuse only that request. A record
@@ -188,13 +193,24 @@ class _FileImport:
         self._report.failures += self._refused
         self._refused = []
 
-    async def _look_for_others(self, record: Record, planned: PlannedThread) -> None:
-        """Report the first record if it is stored under another id. The whole file would then be stored twice."""
+    async def _is_of_another(self, record: Record, planned: PlannedThread) -> bool:
+        """Whether the first record's place holds the record of another file. Also reports the first record if it is
+        stored under another id. The whole file would then be stored twice.
+        """
         others = self._planner.other_ids(record, planned)
-        found = await self._ledger.threads.find_many([planned.thread_id, *others])
-        twins = [thread for thread in found.values() if from_metadata(thread.metadata) is not None]
-        if twins and planned.thread_id not in found:
-            self._report.twins[self._file] = twins[0].thread_id
+        own = {planned.thread_id, planned.earlier_id}
+        found = await self._ledger.threads.find_many([*(id_ for id_ in own if id_ is not None), *others])
+        if own.isdisjoint(found):
+            twins = [thread for thread in found.values() if from_metadata(thread.metadata) is not None]
+            if twins:
+                self._report.twins[self._file] = twins[0].thread_id
+            return False
+        if planned.earlier_id is None or planned.earlier_id in found:
+            return False
+        error = await find_difference(self._ledger, planned, self._options.source or self._file)
+        if error is not None:
+            self._failed(record, error)
+        return error is not None
 
     def _plan(self, record: Record | BadRecord) -> PlannedThread:
         if isinstance(record, BadRecord):
@@ -204,8 +220,14 @@ class _FileImport:
         except DecodeError as error:
             raise type(error)(error.path, error.detail, record=record.index, byte=record.byte) from error
 
-    async def _store(self, record: Record, planned: PlannedThread, thread: Thread | None) -> None:
+    async def _store(self, record: Record, planned: PlannedThread, found: Mapping[str, Thread]) -> None:
+        """Store the record in its thread, which an earlier release may have stored under another id."""
         try:
+            if planned.earlier_id in found:
+                planned = self._planner.plan(record, planned.earlier_id)
+            elif planned.earlier_id is not None and planned.thread_id not in found:
+                await self._refuse_erased(planned.earlier_id)
+            thread = found.get(planned.thread_id)
             outcome, messages = await store_record(self._ledger, planned, self._options, thread)
         except Erased as error:
             self._report.erased.append(Failure(self._file, record.place, error))
@@ -214,6 +236,10 @@ class _FileImport:
         else:
             violations = [violation for message in messages for violation in message.violations]
             self._stored(planned, outcome, len(messages), violations)
+
+    async def _refuse_erased(self, thread_id: str) -> None:
+        if await self._ledger.erasures.find(("thread", thread_id)) is not None:
+            raise Erased(thread_id)
 
     def _stored(self, planned: PlannedThread, outcome: Outcome, messages: int, violations: Sequence[Violation]) -> None:
         self._report.add(outcome, messages, violations)

@@ -8,7 +8,7 @@ Then the next batch is looked up first, and its rows are not made in vain.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -58,6 +58,7 @@ class NewThreads:
         if not self._repeats:
             try:
                 new = self._ledger.threads.prepare(_thread(planned), planned.branches[0].messages, rules=planned.rules)
+                new = replace(new, earlier_id=planned.earlier_id)
             except (RuleViolation, Conflict, LimitExceeded):
                 return False
         self._gathered[planned.thread_id] = Gathered(record, planned, new)
@@ -85,9 +86,15 @@ class NewThreads:
                 pass
             else:
                 return gathered, None
-        found = await self._ledger.threads.find_many([one.planned.thread_id for one in gathered])
+        found = await find_stored(self._ledger, *(one.planned for one in gathered))
         self._repeats = bool(found)
         return gathered, found
+
+
+async def find_stored(ledger: Ledger, *planned: PlannedThread) -> dict[str, Thread]:
+    """The stored threads of these records, by the ids under which they are stored."""
+    ids = [id_ for one in planned for id_ in (one.thread_id, one.earlier_id) if id_ is not None]
+    return await ledger.threads.find_many(ids)
 
 
 def _thread(planned: PlannedThread) -> Thread:

@@ -1,7 +1,8 @@
 """Plan the thread of a record without the ledger: its ids, messages, times and metadata.
 
-Every id is derived: a thread's id from the identity of its record, a message's id from its thread and position. So the
-same record gives the same rows at any time and on any machine, and an import finds stored messages by their ids.
+Every id is derived, and none from what a record says: a thread's id from the id field of its record, or from the name
+of the file and the record's place in it; a message's id from its thread and position. So the same file gives the same
+rows at any time and on any machine, and an import finds stored messages by their ids.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ class ImportOptions:
 
     Without `field`, messages are read from the format's usual field, such as `messages`, or from the record itself.
     `format` is the name of a shape, or "auto" to detect it in each record. `time_field` applies to the record and to
-    each message. With `stop_on_error`, the first bad record ends the import.
+    each message. With `stop_on_error`, the first bad record ends the import. `source` names the file in place of its
+    own name, to find records without an id field again.
     """
 
     field: str | None = None
     id_field: str | None = None
     thread_field: str | None = None
+    source: str | None = None
     time_field: str | None = None
     user_field: str | None = None
     format: str = DEFAULT_FORMAT
@@ -56,6 +59,8 @@ class PlannedThread:
     rules: RulesLevel
     losses: list[Loss] = field(default_factory=list)
     has_time: bool = True
+    earlier_id: str | None = None
+    """For a record that its place identifies: what an earlier release made of its words. It is only looked for."""
 
     @property
     def count(self) -> int:
@@ -80,7 +85,7 @@ class PlannedThread:
 
 
 class Planner:
-    """Plans the records of one file. It numbers equal records without an id, to tell them apart."""
+    """Plans the records of one file. It numbers equal records without an id, as an earlier release did."""
 
     def __init__(self, options: ImportOptions, file: str) -> None:
         self._options = options
@@ -89,13 +94,17 @@ class Planner:
         self._equal: Counter[str] = Counter()
         self._imported_at = datetime.now(UTC).isoformat(timespec="microseconds")
 
-    def plan(self, record: Record) -> PlannedThread:
-        """Raises DecodeError with the path into the record, and UnknownFormat if no shape recognises it."""
+    def plan(self, record: Record, thread_id: str | None = None) -> PlannedThread:
+        """The thread of the record, under that id if it is stored under another one. Raises DecodeError with the path
+        into the record, and UnknownFormat if no shape recognises it.
+        """
         options = self._options
         shape = self._shapes.of(record)
         location = shape.locate(record.value, options.field)
         parcel = take_out(record.value, location)
-        thread_id = self._thread_id(record.value, shape, parcel)
+        earlier_id = None
+        if thread_id is None:
+            thread_id, earlier_id = self._ids(record, shape, parcel)
         conversation = _decoded(shape, parcel, location, options.rules)
         created_at = self._time(record.value, options.time_field or "")
         times = self._message_times(conversation, ".".join(location.keys or ("messages",)), created_at)
@@ -113,27 +122,37 @@ class Planner:
             rules=options.rules,
             losses=[*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated)],
             has_time=created_at is not None or bool(said),
+            earlier_id=earlier_id,
         )
 
     def other_ids(self, record: Record, planned: PlannedThread) -> set[str]:
         """The ids that the record would have with another id field, or with none."""
         shape = self._shapes.of(record)
         payload = take_out(record.value, shape.locate(record.value, self._options.field)).payload
-        ids = {derived_id("record", _digest(shape.identify(record.value, payload)), "1")}
+        ids = {self._id_of_place(record), _earlier_id(_digest(shape.identify(record.value, payload)), 1)}
         if isinstance(record.value, dict):
             values = (value for value in record.value.values() if type(value) in (str, int) and value != "")
             ids |= {derived_id("record id", str(value)) for value in values}
-        return ids - {planned.thread_id}
+        return ids - {planned.thread_id, planned.earlier_id or ""}
 
-    def _thread_id(self, record: JsonValue, shape: Shape, parcel: Parcel) -> str:
+    def _ids(self, record: Record, shape: Shape, parcel: Parcel) -> tuple[str, str | None]:
+        """The id of the record's thread, and the one that an earlier release made of the record's words."""
         options = self._options
         if options.thread_field is not None:
-            return read_id(find_value(record, options.thread_field), options.thread_field)
+            return read_id(find_value(record.value, options.thread_field), options.thread_field), None
         if options.id_field is not None:
-            return derived_id("record id", read_id(find_value(record, options.id_field), options.id_field))
-        digest = _digest(shape.identify(record, parcel.payload))
+            own = read_id(find_value(record.value, options.id_field), options.id_field)
+            return derived_id("record id", own), None
+        identity = shape.identify(record.value, parcel.payload)
+        digest = _digest(identity)
         self._equal[digest] += 1
-        return derived_id("record", digest, str(self._equal[digest]))
+        earlier_id = _earlier_id(digest, self._equal[digest])
+        if isinstance(identity, str):  # a tree's own id
+            return earlier_id, None
+        return self._id_of_place(record), earlier_id
+
+    def _id_of_place(self, record: Record) -> str:
+        return derived_id("place", self._options.source or self._file, str(record.index), str(record.item or 0))
 
     def _user_id(self, record: JsonValue) -> str | None:
         value = find_value(record, self._options.user_field)
@@ -168,6 +187,13 @@ class Planner:
             item=record.item or 0,
             around=record.around,
         )
+
+
+def _earlier_id(digest: str, number: int) -> str:
+    """Threads that an earlier release imported without an id field keep this id. No other thread gets it, but that of a
+    tree, whose own id is in the digest.
+    """
+    return derived_id("record", digest, str(number))
 
 
 def _digest(value: JsonValue) -> str:

@@ -10,10 +10,13 @@ from fastapi import FastAPI
 from openai import AsyncOpenAI, BadRequestError, ConflictError, NotFoundError
 
 from chatledger import ChatMessage, Ledger
+from chatledger.server import create_app
 from chatledger.storage.schema.tables import metadata as schema
 from tests.conftest import Database
+from tests.server.conftest import by_header
 from tests.server.conversations.conftest import openai_of
 from tests.storage.raw import query
+from tests.storage.words import RING
 
 HELLO: Any = {"role": "user", "content": "hello"}
 FIRST: Any = {**HELLO, "id": "msg_1"}
@@ -164,6 +167,64 @@ async def test_a_conversation_is_made_once_by_its_key_whatever_became_of_its_ite
         await openai.conversations.items.delete(str(listed[0].id), conversation_id=made.id)
         assert await openai.conversations.create(items=items, extra_headers=key) == made
         assert len((await openai.conversations.items.list(made.id)).data) == left
+
+
+async def revise(ledger: Ledger, conversation_id: str, message: ChatMessage) -> None:
+    words = ChatMessage(role="user", content="revised")
+    await ledger.messages.revise(conversation_id, message.message_id or "", words)
+
+
+async def redact(ledger: Ledger, conversation_id: str, message: ChatMessage) -> None:
+    await ledger.messages.redact(conversation_id, message.seq or 0)
+
+
+async def retract(ledger: Ledger, conversation_id: str, message: ChatMessage) -> None:
+    await ledger.messages.retract(conversation_id, message.message_id or "")
+
+
+CHANGES = {
+    "revised": [revise],
+    "revised twice": [revise, revise],
+    "redacted": [redact],
+    "revised and redacted": [revise, redact],
+    "removed": [retract],
+    "revised and removed": [revise, retract],
+    "redacted and removed": [redact, retract],
+}
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["without keys", "with keys"])
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=list(CHANGES))
+@pytest.mark.parametrize("changed", [0, 1])
+async def test_a_repeat_is_known_after_an_item_was_changed(
+    database: Database, changes: list[Any], changed: int, keyed: bool
+) -> None:
+    key = {"Idempotency-Key": "k"}
+    items: list[Any] = [{**HELLO, "content": words} for words in ("one", "two")]
+    async with database.open(keys=RING if keyed else None) as ledger:
+        openai = openai_of(create_app(ledger, authenticate=by_header))
+        made = await openai.conversations.create(items=items, extra_headers=key)
+        message = (await ledger.messages.history(made.id)).messages[changed]
+        for change in changes:
+            await change(ledger, made.id, message)
+        before = await rows(database)
+        assert await openai.conversations.create(items=items, extra_headers=key) == made
+        others = [[*items, HELLO]]
+        if retract not in changes:  # of a removed item, its id is what is compared
+            others.append([{**HELLO, "content": "else"} if n == changed else items[n] for n in range(2)])
+        for other in others:
+            with pytest.raises(ConflictError):
+                await openai.conversations.create(items=other, extra_headers=key)
+        assert await rows(database) == before
+
+
+async def test_a_repeat_of_an_erased_conversation_brings_nothing_back(openai: AsyncOpenAI, ledger: Ledger) -> None:
+    key = {"Idempotency-Key": "k"}
+    made = await openai.conversations.create(items=[HELLO], extra_headers=key)
+    await ledger.erasures.erase(("thread", made.id))
+    with pytest.raises(NotFoundError):
+        await openai.conversations.create(items=[HELLO], extra_headers=key)
+    assert await ledger.threads.count() == 0
 
 
 async def test_a_user_has_only_their_own_conversations(app: FastAPI) -> None:

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall
 from chatledger.errors import LimitExceeded
+from chatledger.models import CONTINUES
+from chatledger.storage.history import tokens
+from chatledger.storage.history.path import load_path
 from chatledger.storage.history.tokens import LARGEST, PAGE, estimate_tokens
+from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
 
 
@@ -173,3 +177,37 @@ async def test_any_window_is_the_longest_end_that_fits(
             skipped = sum(map(len, turns[: expected[0]]))
             found = await seqs(ledger, maximum, count_tokens=lambda message: int(message.text))
             assert found == [*range(1, len(leading) + 1), *range(len(leading) + skipped + 1, len(messages) + 1)]
+
+
+async def test_a_page_of_long_messages_holds_eight_mebibytes(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Media cost no tokens, so the tokens alone do not bound what is read at once."""
+    read: list[int] = []
+    load = load_path
+
+    def noted(*given: Any) -> list[ChatMessage]:
+        found = load(*given)
+        read.append(sum(len(message.model_dump_json()) for message in found))
+        return found
+
+    image = ImagePart(mime_type="image/png", data="A" * 3_000_000)
+    await stored(ledger, SYSTEM, *(ChatMessage(role="user", content=[image]) for _ in range(9)))
+    monkeypatch.setattr(tokens, "load_path", noted)
+    for maximum, first in ((2, 10), (6, 6), (100, 1)):
+        read.clear()
+        assert (await seqs(ledger, maximum))[1:] == [*range(max(first, 2), 11)]
+        assert max(read) <= tokens.BYTES + 10_000
+        assert sum(read) <= (11 - first + 3 + 2) * 3_001_000
+    monkeypatch.setattr(tokens, "BYTES", 1_000)
+    assert await seqs(ledger, 100) == [*range(1, 11)]
+    assert len(read) > 10
+
+
+@pytest.mark.parametrize("length", [10, 100_000])
+async def test_turns_of_encrypted_messages_are_found_whatever_their_residual(
+    database: Database, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    async with database.open(keys=KEYS) as ledger:
+        grouped = [user("?", residual={CONTINUES: True, "more": "x" * length}) for _ in range(2)]
+        await stored(ledger, user("1", residual={"more": "x" * length}), user("2"), *grouped, user("3"))
+        turns = {size: [one.seq for one in await ledger.messages.history("t", last_turns=size)] for size in (1, 2, 3)}
+        assert turns == {1: [5], 2: [2, 3, 4, 5], 3: [1, 2, 3, 4, 5]}

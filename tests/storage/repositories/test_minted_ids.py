@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -10,6 +12,9 @@ import pytest
 
 import chatledger
 from chatledger import Feedback, Ledger
+from chatledger.ids import new_id
+from chatledger.transfer.import_file import import_file
+from chatledger.transfer.plan import ImportOptions
 from tests.conversations import user
 
 PACKAGE = Path(chatledger.__file__).parent
@@ -26,8 +31,10 @@ MADE_OF = {
     "transfer/stores/langchain.py decode": "the session and the row of the store",
     "transfer/stores/openai_agents.py decode": "the session and the row of the store",
     "transfer/plan.py _identified": "the thread's id, the branch and an index",
-    "transfer/plan.py _thread_id": "the record's id; without an id field the record itself, as the docs say",
-    "transfer/plan.py other_ids": "as _thread_id, to look for a record that was imported with other options",
+    "transfer/plan.py _ids": "the record's id",
+    "transfer/plan.py _id_of_place": "the name of the file and the record's place in it",
+    "transfer/plan.py other_ids": "the values of a record, to look for one that was imported with an id field",
+    "transfer/plan.py _earlier_id": "a tree's own id; else a digest, to look for what an earlier release imported",
 }
 """Each function that derives an id, and what it derives the id of. A new one is added here; never of words."""
 
@@ -74,8 +81,18 @@ async def sync(ledger: Ledger, words: str, key: str | None) -> str | None:
     return stored.messages[0].message_id
 
 
+async def bring(ledger: Ledger, words: str, key: str | None) -> str | None:
+    """The key is the file's name."""
+    record = json.dumps({"messages": [{"role": "user", "content": words}]}).encode()
+    file = key or f"{new_id()}.json"
+    await import_file(ledger, io.BytesIO(record), ImportOptions(), file=file)
+    [thread_id] = [one async for one in ledger.threads.ids() if one != "t"]
+    await ledger.threads.delete(thread_id)
+    return thread_id
+
+
 MINTING: dict[str, Callable[[Ledger, str, str | None], Awaitable[str | None]]] = {
-    one.__name__: one for one in (append, append_payload, stream, score, sync)
+    one.__name__: one for one in (append, append_payload, stream, score, sync, bring)
 }
 
 

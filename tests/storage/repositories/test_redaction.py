@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sqlite3
 import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -220,6 +224,81 @@ async def test_slow_digests_of_a_repeat_are_computed_in_a_thread_of_their_own(
     async with ledger.begin() as tx:
         assert (await tx.messages.append("d", batch, idempotency_key="k")).replayed
     assert await query(database, "SELECT count(*) FROM messages WHERE thread_id = 'd'") == [(0,)]
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch, database: Database) -> list[tuple[bool, int]]:
+    """Of each slow digest: whether its thread is one for digests, and how many transactions are open meanwhile."""
+    found: list[tuple[bool, int]] = []
+
+    def noted(*given: Any, **options: Any) -> bytes:
+        with ThreadPoolExecutor(1) as other:
+            opened = other.submit(open_transactions, database).result()
+        found.append((threading.current_thread().name.startswith("chatledger-digests"), opened))
+        return scrypt(*given, **options)
+
+    scrypt = hashlib.scrypt
+    monkeypatch.setattr(hashlib, "scrypt", noted)
+    return found
+
+
+def open_transactions(database: Database) -> int:
+    if database.kind == "postgresql":
+        asked = "pid <> pg_backend_pid() AND datname = current_database() AND state LIKE 'idle in transaction%'"
+        ((count,),) = asyncio.run(query(database, f"SELECT count(*) FROM pg_stat_activity WHERE {asked}"))
+        return int(count)
+    with closing(sqlite3.connect(database.url, timeout=0, isolation_level=None)) as other:
+        try:
+            other.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return 1
+        return 0
+
+
+async def redact_a_revised_one(ledger: Ledger) -> None:
+    await ledger.messages.append("t", [user("one", message_id="m")], create=True)
+    for words in ("two", "three"):
+        await ledger.messages.revise("t", "m", user(words))
+    await ledger.messages.redact("t", 1)
+    await ledger.messages.append("t", [user("two", message_id="m")])
+    with pytest.raises(IdConflict):
+        await ledger.messages.append("t", [user("four", message_id="m")])
+
+
+async def redact_a_removed_one(ledger: Ledger) -> None:
+    await ledger.messages.append("t", [user("one")], create=True, idempotency_key="k")
+    await ledger.messages.pop("t")
+    await ledger.messages.redact("t", 1)
+    assert (await ledger.messages.append("t", [user("one")], idempotency_key="k")).replayed
+
+
+async def repeat_a_sync(ledger: Ledger) -> None:
+    await ledger.messages.append("t", [user("one")], create=True)
+    stored = await ledger.messages.sync("t", [user("two"), assistant("!")], branch=0, on_difference="branch")
+    for message in stored.messages:
+        await ledger.messages.redact("t", message.seq or 0)
+    again = await ledger.messages.sync("t", [user("two"), assistant("!")], branch=0, on_difference="branch")
+    assert again.replayed
+
+
+@pytest.mark.parametrize(("work", "count"), [(redact_a_revised_one, 5), (redact_a_removed_one, 2), (repeat_a_sync, 4)])
+async def test_no_transaction_is_open_while_a_slow_digest_is_computed(
+    database: Database, held: list[tuple[bool, int]], work: Callable[[Ledger], Awaitable[None]], count: int
+) -> None:
+    async with database.open(keys=None) as ledger:
+        await work(ledger)
+    assert held == [(True, 0)] * count
+
+
+async def test_an_open_transaction_is_seen(database: Database, held: list[tuple[bool, int]]) -> None:
+    """A transaction of the application's stays open, but its event loop goes on."""
+    async with database.open(keys=None) as ledger:
+        await ledger.messages.append("t", [user("one", message_id="m")], create=True)
+        async with ledger.begin() as tx:
+            await tx.threads.update("t", title="held")
+            await tx.messages.redact("t", 1)
+        assert (await ledger.messages.append("t", [user("one", message_id="m")])).replayed
+    assert held == [(True, 1), (True, 0)]
 
 
 async def test_with_keys_no_digest_is_slow_and_a_rotation_keeps_them(database: Database, slow: list[str]) -> None:

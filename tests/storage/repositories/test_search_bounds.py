@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+import sqlite3
 import sys
 import threading
-from typing import Literal
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, Literal
 from unicodedata import combining, normalize
 
 import pytest
 
-from chatledger import ChatMessage, Ledger
-from chatledger.storage.repositories import folding, search_text
+from chatledger import ChatMessage, Ledger, TextPart
+from chatledger.storage.repositories import bounded, folding, pieces, search, search_text
 from chatledger.storage.repositories.search_text import MOST_PARSED, Query, plain
-from tests.conversations import user
+from tests.conftest import KEYS, Database
+from tests.conversations import assistant, call, user
 
 ACUTE, DOT_BELOW, VOWEL_SIGN = "\u0301", "\u0323", "\u0f73"
 
@@ -116,3 +120,99 @@ async def test_the_event_loop_does_not_compare_long_texts(ledger: Ledger, monkey
     await ledger.messages.append("long", [user("short"), user(long)])
     await ledger.messages.search("needle")
     assert compared[len(long)] != threading.get_ident()
+
+
+LONG = "x" * 3_000_000
+
+
+def of_parts(*texts: str) -> ChatMessage:
+    return ChatMessage(role="user", content=[TextPart(text=text) for text in texts])
+
+
+LONG_MESSAGES: dict[str, Callable[[int], ChatMessage]] = {
+    "a text": lambda number: user(f"{LONG} word{number}"),
+    "parts": lambda number: of_parts(LONG, f"word{number}"),
+    "arguments": lambda number: assistant(calls=[call(f"c{number}", arguments={"a": LONG, "b": f"word{number}"})]),
+}
+
+
+@pytest.mark.parametrize("kind", LONG_MESSAGES)
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
+async def test_a_batch_ends_before_it_has_many_bytes(
+    database: Database, monkeypatch: pytest.MonkeyPatch, kind: str, *, encrypted: bool
+) -> None:
+    """And each message is looked at once, whatever batch it is in."""
+    batches: list[int] = []
+
+    class Counted(search._Rows):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            batches.append(sum(len(text or "") for text in self.long))
+
+    monkeypatch.setattr(search, "_Rows", Counted)
+    async with database.open(**({"keys": KEYS} if encrypted else {})) as ledger:
+        await ledger.threads.create("t", rules="lenient")
+        await ledger.threads.create("other")
+        await ledger.messages.append("other", [user("word in a short text")])
+        messages = [LONG_MESSAGES[kind](number) for number in range(6)]
+        for message in messages:
+            await ledger.messages.append("t", [user("short"), message], on_open_calls="close")
+        for query, count in (("word", 7), ("word3", 1), ("nothing", 0)):
+            batches.clear()
+            hits, cursor = list[tuple[str, int | None]](), None
+            while True:
+                page = await ledger.messages.search(query, limit=3, cursor=cursor)
+                hits += [(hit.thread_id, hit.seq) for hit in page]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            assert len(hits) == len(set(hits)) == count
+            assert max(batches) <= 8 * 1024 * 1024 + 1_000
+            assert sum(batches) >= 6 * len(LONG)
+        assert len(await ledger.threads.search("word")) == 2
+
+
+async def test_a_message_of_many_bytes_is_a_batch_of_its_own(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "MOST", 1_000)
+    await ledger.threads.create("t", title="the title")
+    parts = ["x" * 900] * 3
+    for number in range(4):
+        await ledger.messages.append("t", [of_parts(*parts, f"word{number}"), user("word")])
+    assert [hit.seq for hit in await ledger.messages.search("word")] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert len(await ledger.threads.search("title")) == 1
+
+
+async def test_a_damaged_cell_behind_a_long_text_is_told_once(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "MOST", 1_000)
+    async with sqlite_database.open(keys=KEYS) as ledger:
+        await ledger.threads.create("t")
+        for number in range(6):
+            await ledger.messages.append("t", [of_parts("x" * 900, "y")])
+            await ledger.messages.append("t", [user(f"word{number}")])
+    with closing(sqlite3.connect(sqlite_database.url)) as connection, connection:
+        connection.execute("UPDATE messages SET text = 'plain' WHERE seq IN (2, 6)")
+    async with sqlite_database.open(keys=KEYS) as ledger:
+        page = await ledger.messages.search("word")
+        assert [hit.seq for hit in page] == [12, 10, 8, 4]
+        assert len(page.damaged) == 2
+
+
+async def test_long_titles_are_read_a_few_at_a_time(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    fetch = bounded.fetch_rows
+
+    def noted(*given: Any, **named: Any) -> bounded.Rows:
+        found = fetch(*given, **named)
+        read.append(sum(len(row["title"]) for row in found.rows))
+        return found
+
+    monkeypatch.setattr(search, "fetch_rows", noted)
+    for number in range(7):
+        await ledger.threads.create(f"t{number}", title=f"{number} {LONG}")
+    assert [hit.thread_id for hit in await ledger.threads.search("xxx")] == [
+        f"t{number}" for number in reversed(range(7))
+    ]
+    assert len(read) == 4
+    assert max(read) <= bounded.LARGEST

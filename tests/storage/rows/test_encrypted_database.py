@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from chatledger import ChatLedgerError, InvalidArgument, Ledger
 from chatledger.admin import backup, migrate, schema_status
 from chatledger.errors import EncryptionError
 from chatledger.repositories import Repositories
+from chatledger.storage.append import attempt
 from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.faults.proxy import proxied
@@ -139,6 +141,38 @@ async def test_a_new_database_can_be_recorded_at_once(pg_url: str, tmp_path: Any
         assert (await asyncio.to_thread(migrate, url, encrypted=True)).encrypted
         with pytest.raises(InvalidArgument, match="encrypted needs the newest revision"):
             await asyncio.to_thread(migrate, url, to="0005", encrypted=True)
+
+
+async def test_the_record_costs_a_distributed_writer_that_looks_one_round_trip(
+    pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the mark of the tenant, which a creation looks for. A ledger with keys looks for neither."""
+    monkeypatch.setattr(attempt, "ACTIVITY_RESOLUTION", timedelta())  # so that no append has a statement less
+    writes: dict[str, Callable[[Ledger, str], Awaitable[object]]] = {
+        "create": lambda own, thread: own.threads.create(thread),
+        "look": lambda own, thread: own.messages.append(f"of another {thread}", turn()),
+        "known": lambda own, thread: own.messages.append(thread, turn()),
+        "create with messages": lambda own, thread: own.messages.append(f"new {thread}", turn(), create=True),
+    }
+    trips: dict[str, list[int]] = {name: [] for name in writes}
+    for tenant, keys in (("plain", None), ("encrypted", RING)):
+        options: dict[str, Any] = {"tenant": tenant, "keys": keys, "distributed": True}
+        async with pg_database.open(**options) as other:
+            for thread in "tu":
+                await other.threads.create(f"of another {thread}")
+        async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url, **options) as ledger:
+            for thread in "tu":
+                for name, write in writes.items():
+                    before = proxy.round_trips
+                    await write(ledger, thread)
+                    if thread == "u":  # the first thread's statements had to be prepared
+                        trips[name].append(proxy.round_trips - before)
+    assert {name: plain - keyed for name, (plain, keyed) in trips.items()} == {
+        "create": 3,
+        "look": 1,
+        "known": 0,
+        "create with messages": 2,
+    }
 
 
 async def test_the_record_costs_no_round_trip(pg_database: Database) -> None:

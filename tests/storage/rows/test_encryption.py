@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Text
 
 from chatledger import KeyRing, Ledger, ThreadNotFound, Transaction
+from chatledger.admin import configure_sqlite
 from chatledger.errors import EncryptionError, IdConflict
 from chatledger.models import CONTINUES
 from chatledger.storage.rows.encryption import ENCRYPTED
@@ -268,17 +269,21 @@ async def test_a_transaction_encrypts_as_well(database: Database) -> None:
         assert all(CIPHERTEXT_HEADER.match(cell) for cell in cells)
 
 
-async def test_a_callers_own_transaction_takes_keys(pg_database: Database) -> None:
+async def test_a_callers_own_transaction_takes_keys(database: Database) -> None:
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    engine = create_async_engine(pg_database.url.replace("postgresql://", "postgresql+asyncpg://"))
+    if database.kind == "postgresql":
+        engine = create_async_engine(database.url.replace("postgresql://", "postgresql+asyncpg://"))
+    else:
+        engine = create_async_engine(f"sqlite+aiosqlite:///{database.url}")
+        configure_sqlite(engine)
     async with engine.connect() as connection, connection.begin():
         own = Transaction(connection, keys=RING)
         await own.threads.create("t", title="mine")
         await own.messages.append("t", [user("mine too")])
         assert texts(await own.messages.history("t")) == ["mine too"]
     await engine.dispose()
-    assert all(CIPHERTEXT_HEADER.match(row[0]) for row in await query(pg_database, "SELECT title FROM threads"))
+    assert all(CIPHERTEXT_HEADER.match(row[0]) for row in await query(database, "SELECT title FROM threads"))
 
 
 async def test_sixteen_writers_encrypt_at_once(database: Database) -> None:
@@ -336,8 +341,6 @@ async def test_a_rotated_ring_reads_both_and_writes_with_the_new_key(database: D
 
 async def test_a_ledger_on_an_applications_engine_encrypts(database: Database) -> None:
     from sqlalchemy.ext.asyncio import create_async_engine
-
-    from chatledger.admin import configure_sqlite
 
     if database.kind == "sqlite":
         engine = create_async_engine(f"sqlite+aiosqlite:///{database.url}")

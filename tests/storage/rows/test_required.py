@@ -15,7 +15,7 @@ from tests.conftest import Database
 from tests.conversations import turn
 from tests.reasons import because
 from tests.storage.raw import query
-from tests.storage.rows.test_encrypted_database import CREATING, KINDS
+from tests.storage.rows.test_encrypted_database import CREATING, KINDS, record
 from tests.storage.rows.test_encrypted_tenants import FIRST_WRITES, everything, external
 from tests.storage.words import RING
 
@@ -38,18 +38,31 @@ def options(request: pytest.FixtureRequest, database: Database) -> Any:
 
 
 @pytest.mark.parametrize("first", FIRST_WRITES)
-async def test_the_first_write_records_the_database(database: Database, options: Any, first: str) -> None:
-    async with database.open(keys=RING, **options) as ledger:
+async def test_the_first_write_records_the_database(database: Database, first: str) -> None:
+    async with database.open(keys=RING) as ledger:
         await ledger.threads.create("t", rules="lenient")
     assert not await recorded(database)
-    async with database.open(keys=REQUIRED, **options) as ledger:
+    async with database.open(keys=REQUIRED) as ledger:
         await ledger.threads.list()
         assert not await recorded(database)
         await FIRST_WRITES[first](ledger)
     assert await recorded(database)
-    async with database.open(keys=None, tenant="new", **options) as ledger:
+    async with database.open(keys=None, tenant="new") as ledger:
         with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await ledger.threads.create("t")
+
+
+@pytest.mark.parametrize("first", FIRST_WRITES)
+async def test_a_write_does_not_record_a_distributed_database(pg_database: Database, first: str) -> None:
+    async with pg_database.open(keys=RING, distributed=True) as ledger:
+        await ledger.threads.create("t", rules="lenient")
+    before = await everything(pg_database)
+    async with pg_database.open(keys=REQUIRED, distributed=True) as ledger:
+        with pytest.raises(EncryptionError, match="run as the owner of the tables: chatledger migrate --encrypted"):
+            await FIRST_WRITES[first](ledger)
+        assert await everything(pg_database) == before
+        await record(pg_database)
+        await FIRST_WRITES[first](ledger)
 
 
 async def test_a_transaction_of_the_caller_records_it_with_its_commit(database: Database) -> None:
@@ -68,6 +81,7 @@ async def test_reencrypting_records_it(database: Database) -> None:
 
 async def test_without_the_record_it_still_refuses_plain_text(database: Database, options: Any) -> None:
     rings = {"default": RING}
+    await record(database)
     async with database.open(keys=REQUIRED, **options) as ledger:
         await ledger.threads.create("t", title="mine")
     await forget(database)
@@ -83,8 +97,8 @@ async def test_without_the_record_it_still_refuses_plain_text(database: Database
     async with database.open(keys=REQUIRED, **options) as ledger:
         with pytest.raises(EncryptionError, check=because("not-encrypted")):
             await ledger.threads.get("t")
+        await record(database)
         await ledger.messages.append("t", turn())
-    assert await recorded(database)
 
 
 async def test_deleting_needs_no_keys(database: Database) -> None:

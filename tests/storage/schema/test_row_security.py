@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import Ledger, StorageError, Transaction
 from chatledger.admin import migrate, schema_status
-from chatledger.errors import EncryptionError, IdConflict, RunConflict
+from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.schema.row_security import begin_as, set_tenant
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.views import VIEWS
@@ -27,7 +27,6 @@ from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
 from tests.faults.test_outcome import until
 from tests.migrations.partitions import create_partitioned_schema
-from tests.reasons import because
 from tests.storage.databases.test_scope import (
     CALLS,
     NOBODYS,
@@ -161,17 +160,6 @@ async def test_every_public_method_does_the_same_under_row_security(secured: str
     await asyncio.to_thread(migrate, as_owner(secured), rls=False)
     async with Ledger.open(secured, rls=False) as ledger:
         assert under == await tell(ledger, in_ledger, "apart")
-
-
-async def test_the_record_of_encryption_holds_for_new_tenants_under_row_security(secured: str) -> None:
-    async with Ledger.open(secured, rls=True) as ledger:
-        await ledger.messages.append("t", turn(), create=True)
-        assert (await asyncio.to_thread(migrate, as_owner(secured), encrypted=True)).encrypted
-        for own in (ledger, ledger.tenant("new")):
-            for thread_id in "tu":
-                with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
-                    await own.messages.append(thread_id, turn(), create=True)
-        assert (await ledger.messages.history("t")).version == 5
 
 
 @pytest.mark.parametrize(("pooler", "trips"), [("session", 3), ("transaction", 4)])
@@ -408,10 +396,3 @@ async def test_a_window_does_not_count_the_draft_that_it_leaves_out(secured: str
     async with Ledger.open(secured, rls=True) as ledger:
         await store(ledger.tenant("a"))
         await compare(ledger.tenant("a"))
-
-
-async def test_only_a_role_that_sees_all_rows_records_that_the_database_is_encrypted(secured: str) -> None:
-    with pytest.raises(StorageError, match="connect as the owner"):
-        await asyncio.to_thread(migrate, secured, encrypted=True)
-    assert not (await asyncio.to_thread(schema_status, secured)).encrypted
-    assert (await asyncio.to_thread(migrate, as_owner(secured), encrypted=True)).encrypted

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatledger.errors import IdConflict, ThreadNotFound
+from chatledger.errors import IdConflict, MessageNotFound, ThreadNotFound, VersionConflict
 from chatledger.ids import derived_id, new_id
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, Thread, is_redacted
+from chatledger.models import ChatMessage, Thread
+from chatledger.models.weight import apart
 from chatledger.server.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
 from chatledger.server.conversations.items import items_of, refuse_all_but_user_items, to_messages
-from chatledger.server.sizes import require_small
 
 KIND = "conversation"
 """The kind of the threads that are conversations here."""
@@ -31,11 +31,11 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
     """Create a conversation with its first items, both or none. A repeat with the same idempotency key and the same
     body returns the conversation that it made. The rules are lenient, because a client may store a call alone.
 
-    Raises IdConflict and IdConflict if the conversation of the key began with another body.
+    Raises IdConflict if the conversation of the key began with another body.
     """
     conversation_id = _new_id(caller, key)
-    require_small(body.items or [])
-    messages = to_messages(body.items or [], *([] if key is None else [conversation_id]))
+    place = [] if key is None else [conversation_id]
+    messages = await apart(lambda: to_messages(body.items or [], *place), body.items)
     refuse_all_but_user_items(caller, body.items or [], messages)
     try:
         async with ledger.begin() as transaction:
@@ -68,25 +68,40 @@ async def _find_same(
 
 
 async def _refuse_others(ledger: Ledger, conversation_id: str, messages: Sequence[ChatMessage]) -> None:
-    """The first items stand at the first positions. One that was removed or redacted since counts as the same."""
+    """The first items stand, or stood, at the first positions. Raises IdConflict for another item at one of them."""
     stored = await ledger.messages.history(conversation_id, branch=0, limit=len(messages))
     there = {message.seq: message for message in stored.messages}
     for seq, given in enumerate(messages, start=1):
         found = there.get(seq)
-        same = seq <= stored.version if found is None else await _was_same(ledger, found, given)
+        if found is None:
+            same = await _was_removed(ledger, conversation_id, given.message_id or "")
+        else:
+            same = found.message_id == given.message_id and await _was_same(ledger, found, given, stored.mark)
         if not same:
             taken = given.message_id or ""
             detail = f"id {taken!r}: is not what the key's first request stored; {_REMEDY}"
             raise IdConflict("message", taken, detail, seq=seq)
 
 
-async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage) -> bool:
-    if stored.message_id != given.message_id or is_redacted(stored):
-        return stored.message_id == given.message_id
-    if _sources(stored) == _sources(given):
+async def _was_removed(ledger: Ledger, conversation_id: str, message_id: str) -> bool:
+    """Whether a message with that id stood there once. A change of another message takes a position too."""
+    try:
+        return bool(await ledger.messages.revisions(conversation_id, message_id, limit=1))
+    except MessageNotFound:
+        return False
+
+
+async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage, mark: str) -> bool:
+    """Whether the stored message is the given one, or was before it was revised or redacted: then a repeat of its
+    append is known. The mark lets nothing be stored if the message was removed meanwhile.
+    """
+    if await apart(lambda: _sources(stored) == _sources(given), stored):
         return True
-    revisions = await ledger.messages.revisions(stored.thread_id or "", stored.message_id or "")
-    return any(one.message is not None and _sources(one.message) == _sources(given) for one in revisions)
+    try:
+        again = await ledger.messages.append(stored.thread_id or "", [given], branch=0, expected=mark, rules="lenient")
+    except (IdConflict, VersionConflict):
+        return False
+    return again.replayed
 
 
 def _sources(message: ChatMessage) -> list[dict[str, Any]]:

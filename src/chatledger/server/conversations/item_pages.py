@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chatledger.errors import MessageNotFound
 from chatledger.ledger import Ledger
-from chatledger.server.conversations.items import Item, items_of, places_of
+from chatledger.server.conversations.items import Item, items_of_all, places_of
 from chatledger.server.pages import LARGEST, fitting, fitting_history, written
 from chatledger.storage.history.window import END
 
@@ -22,7 +22,7 @@ async def find_item(ledger: Ledger, conversation_id: str, item_id: str) -> Item:
     """Raises MessageNotFound."""
     for message_id, index in places_of(item_id):
         with suppress(MessageNotFound):
-            items = items_of(await ledger.messages.get(conversation_id, message_id))
+            items = await items_of_all([await ledger.messages.get(conversation_id, message_id)])
             if index < len(items):
                 return items[index]
     raise MessageNotFound(conversation_id, item_id)
@@ -43,11 +43,12 @@ async def read_page(
             break
         window = {"limit": limit + 2, "before" if newest_first else "after": cursor}
         history = await fitting_history(ledger, conversation_id, window)
-        read = [item for message in history.messages for item in items_of(message)]
+        read = await items_of_all(history.messages)
         found += [item for item in (reversed(read) if newest_first else read) if _is_behind(item, place, newest_first)]
-        size += sum(map(written, history.messages))
+        size += sum(await written(history.messages))
         cursor = history.previous_cursor if newest_first else history.next_cursor
-    count = min(limit, fitting(written(item.to_json()) for item in found)) if found else 0
+    sizes = await written([item.to_json() for item in found])
+    count = min(limit, fitting(sizes)) if found else 0
     return ItemPage(found[:count], has_more=len(found) > count or cursor is not None)
 
 

@@ -17,9 +17,11 @@ from chatledger.ids import derived_id, new_ids
 from chatledger.models import ChatMessage
 from chatledger.models.json import text_bytes
 from chatledger.models.limits import MAX_KEY_BYTES
+from chatledger.models.weight import apart
 from chatledger.server.access import Caller
 from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.conversations.item_types import ITEM_TYPES, MESSAGE, NO_ITEMS, UNKNOWN
+from chatledger.server.sizes import require_small
 
 _CODEC = get_codec("openai-responses")
 _NEEDED = {
@@ -41,8 +43,9 @@ def to_messages(items: Sequence[Any], *request: str) -> list[ChatMessage]:
     """One message for each item. An item without an id gets a new one; in a request that has a name, one that a repeat
     of the request gets too.
 
-    Raises DecodeError with the place of an item that cannot be stored.
+    Raises DecodeError with the place of an item that cannot be stored, and LimitExceeded for one that is too large.
     """
+    require_small(items)
     count = len(items)
     new = [derived_id("item", *request, str(idx)) for idx in range(count)] if request else new_ids(count)
     return [_to_message(item, f"items[{idx}]", id_) for idx, (item, id_) in enumerate(zip(items, new, strict=True))]
@@ -123,6 +126,10 @@ class Item:
 def items_of(message: ChatMessage) -> list[Item]:
     """The items of a message: one for a message of this API. A custom message, which no model gets, has none."""
     return [Item(message, index, source) for index, source in enumerate(write_items([message]))]
+
+
+async def items_of_all(messages: Sequence[ChatMessage]) -> list[Item]:
+    return await apart(lambda: [item for message in messages for item in items_of(message)], messages)
 
 
 def places_of(item_id: str) -> list[tuple[str, int]]:

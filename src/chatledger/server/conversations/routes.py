@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 
 from chatledger.errors import InvalidArgument
+from chatledger.models.weight import apart
 from chatledger.server.conversations.bodies import (
     ConversationList,
     ConversationResource,
@@ -20,12 +21,10 @@ from chatledger.server.conversations.bodies import (
 )
 from chatledger.server.conversations.conversations import KIND, create_conversation, find_conversation
 from chatledger.server.conversations.item_pages import find_item, read_page
-from chatledger.server.conversations.items import Item, items_of, refuse_all_but_user_items, to_messages
+from chatledger.server.conversations.items import Item, items_of_all, refuse_all_but_user_items, to_messages
 from chatledger.server.headers import IdempotencyKey
-from chatledger.server.json_response import JsonResponse
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import PathId
-from chatledger.server.sizes import require_small
 from chatledger.server.state import Asking, Mine, Who
 
 router = json_router(
@@ -103,7 +102,7 @@ async def list_items(
     limit: PageSize = 20,
     order: Order = "desc",
     include: Include = None,
-) -> JsonResponse:
+) -> dict[str, Any]:
     """List the items in the exact order in which they were stored, or in its reverse."""
     await find_conversation(ledger, conversation_id)
     page = await read_page(ledger, conversation_id, after=after, limit=limit, newest_first=order == "desc")
@@ -118,25 +117,25 @@ async def create_items(
     body: NewItems,
     key: IdempotencyKey,
     include: Include = None,
-) -> JsonResponse:
+) -> dict[str, Any]:
     """Append up to 20 items, all or none. The same items again, with their ids or the same key, are a repeat: they are
     returned, and not stored twice.
     """
     await find_conversation(ledger, conversation_id)
-    require_small(body.items)
-    messages = to_messages(body.items, *([] if key is None else [conversation_id, key]))
+    place = [] if key is None else [conversation_id, key]
+    messages = await apart(lambda: to_messages(body.items, *place), body.items)
     refuse_all_but_user_items(caller, body.items, messages)
     appended = await ledger.messages.append(conversation_id, messages)
-    return _item_list([item for message in appended.messages for item in items_of(message)], has_more=False)
+    return _item_list(await items_of_all(appended.messages), has_more=False)
 
 
 @router.get("/{conversation_id}/items/{item_id}", response_model=dict[str, Any])
 async def retrieve_item(
     ledger: Mine, conversation_id: ConversationId, item_id: ItemId, include: Include = None
-) -> JsonResponse:
+) -> dict[str, Any]:
     """Read an item of the conversation."""
     await find_conversation(ledger, conversation_id)
-    return JsonResponse((await find_item(ledger, conversation_id, item_id)).to_json())
+    return (await find_item(ledger, conversation_id, item_id)).to_json()
 
 
 @router.delete("/{conversation_id}/items/{item_id}")
@@ -144,7 +143,7 @@ async def delete_item(ledger: Mine, conversation_id: ConversationId, item_id: It
     """Delete an item for good, and return its conversation. Only its position stays, without words."""
     thread = await find_conversation(ledger, conversation_id)
     message = (await find_item(ledger, conversation_id, item_id)).message
-    if len(items_of(message)) > 1:
+    if len(await items_of_all([message])) > 1:
         raise InvalidArgument("item_id", "is one of several items of a message; delete that message through its thread")
     assert message.seq is not None
     assert message.message_id is not None
@@ -154,9 +153,9 @@ async def delete_item(ledger: Mine, conversation_id: ConversationId, item_id: It
     return ConversationResource.of(thread)
 
 
-def _item_list(items: Sequence[Item], *, has_more: bool) -> JsonResponse:
+def _item_list(items: Sequence[Item], *, has_more: bool) -> dict[str, Any]:
     data = [item.to_json() for item in items]
-    return JsonResponse({"object": "list", "data": data, "has_more": has_more, **_ends([item.id for item in items])})
+    return {"object": "list", "data": data, "has_more": has_more, **_ends([item.id for item in items])}
 
 
 def _ends(ids: Sequence[str]) -> dict[str, Any]:

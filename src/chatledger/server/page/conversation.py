@@ -15,6 +15,7 @@ from starlette.responses import Response
 from chatledger.ledger import Ledger
 from chatledger.models import Branch, ChatMessage, Feedback, History
 from chatledger.models.parts import MediaPart
+from chatledger.models.weight import apart
 from chatledger.server.json_response import plain
 from chatledger.server.page.html import HEADERS, encodable, html_router, link, page, pretty
 from chatledger.server.page.shown import Beside, Renderer
@@ -89,9 +90,9 @@ async def show_messages(
 async def show_json(ledger: Mine, thread_id: PathId, message_id: PathId) -> Response:
     """The message as it is stored."""
     message = await ledger.messages.get(thread_id, message_id)
-    text = pretty(plain(message))
+    text = await apart(lambda: encodable(pretty(plain(message))), message)
     headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
-    return Response(encodable(text), media_type="text/plain; charset=utf-8", headers=headers)
+    return Response(text, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 async def _show(request: Request, ledger: Ledger, thread_id: str, window: Window, template: str) -> Response:

@@ -65,7 +65,7 @@ async def rewind_branch(ledger: Mine, thread_id: ThreadId, body: Rewind, expecte
     would have more than 8 MiB. Other branches that share them keep them.
     """
     removed = await ledger.branches.rewind(thread_id, **body.model_dump(), expected=expected)
-    count = fitting(map(written, removed))
+    count = fitting(await written(removed))
     return Items(items=list(removed[:count]), complete=count >= len(removed))
 
 

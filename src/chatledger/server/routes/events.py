@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
@@ -13,6 +14,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from chatledger.errors import ChatLedgerError
 from chatledger.models import ThreadChange
+from chatledger.models.weight import apart
 from chatledger.server.json_response import to_json
 from chatledger.server.paths import ThreadId
 from chatledger.server.problems import body_of
@@ -68,7 +70,7 @@ async def follow_thread(
     try:
         async with aclosing(stream.changes) as changes, watching(request) as watch:
             while (change := await _next(changes, state, watch, end)) is not None:
-                data = to_json(change)
+                data = await apart(partial(to_json, change), change.message)
                 yield ServerSentEvent(raw_data=data, event=change.kind, id=change.cursor)
         if watch.problem is not None:
             yield ServerSentEvent(raw_data=to_json(watch.problem), event="problem")

@@ -112,7 +112,7 @@ async def summarize_feedback(
         user_id=user_id,
         events=events,
     )
-    return all_items(found)
+    return await all_items(found)
 
 
 @router.get("/compare")
@@ -130,7 +130,7 @@ async def compare_feedback(
 ) -> Items[FeedbackComparison]:
     """Compare the current scores of models, agents or values of the metadata, with 95 % intervals and mean costs."""
     found = await ledger.feedback.compare(key, by, agent=agent, model=model, since=since, until=until, user_id=user_id)
-    return all_items(found)
+    return await all_items(found)
 
 
 @router.post("/{feedback_id}/retract")

@@ -13,8 +13,9 @@ router = json_router()
 @router.get("/healthz", tags=["health"])
 async def healthz(state: Shared) -> dict[str, float]:
     """Check that the database answers. Returns the seconds that its answer took, at most a second ago; 503 if there was
-    none, and while the server stops.
+    none, and while the server stops. A server without the keys of an encrypted database is not well.
     """
     if state.ledger is None or state.draining:
         raise StorageError("the server is starting or stopping", retryable=True)
+    await state.require_keys(state.ledger)
     return {"seconds": await state.ping(state.ledger)}

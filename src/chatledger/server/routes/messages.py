@@ -10,12 +10,13 @@ from fastapi import Query, Response
 from chatledger.errors import InvalidArgument
 from chatledger.formats import get_codec, recognise
 from chatledger.models import Appended, ChatMessage, Revision
+from chatledger.models.weight import apart
 from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored, items
 from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.headers import ExpectedMark, IdempotencyKey
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting_history, fitting_part, require_fitting, require_small_answer
+from chatledger.server.pages import counting, fitting_history, fitting_part, require_fitting, require_small_answer
 from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.sizes import require_small
 from chatledger.server.state import Asking, Cursor, Limit, Mine, Shared, Who
@@ -72,14 +73,14 @@ async def read_messages(
         return found
     if max_tokens is None:
         await require_fitting(ledger, thread_id, window)
-    if format is None:
-        found = MessagePage.of(thread_id, await ledger.messages.history(thread_id, max_tokens=max_tokens, **window))
     else:
-        formatted = await ledger.history(
-            thread_id, format=format, view=view, as_="dicts", max_tokens=max_tokens, **window
-        )
-        found = MessagePage.of(thread_id, formatted)
-    require_small_answer(found)
+        window |= {"max_tokens": max_tokens, "count_tokens": counting()}
+    if format is None:
+        found = MessagePage.of(thread_id, await ledger.messages.history(thread_id, **window))
+    else:
+        formatted = await ledger.history(thread_id, format=format, view=view, as_="dicts", **window)
+        found = await apart(lambda: MessagePage.of(thread_id, formatted), formatted.payload, formatted.repairs)
+    await require_small_answer(found)
     response.headers["ETag"] = f'"{found.mark}"'
     return found
 
@@ -105,12 +106,14 @@ async def append_messages(
     refuse_chosen(state.ids, caller, create=body.create)
     given = body.model_dump(exclude={"messages", "payload", "format"})
     given |= {"idempotency_key": idempotency_key, "expected": expected}
-    require_small(body.messages if body.payload is None else body.payload)
+    given_messages = body.messages if body.payload is None else body.payload
+    await apart(lambda: require_small(given_messages), given_messages)
     appended: Appended
     if (body.messages is None) == (body.payload is None):
         raise InvalidArgument("messages", "or payload must be given, and not both")
     if not chooses(state.ids, caller):
-        await require_own_runs(ledger, [body.run_id, *(one.run_id for one in _messages_of(body))])
+        messages = await apart(lambda: _messages_of(body), body)
+        await require_own_runs(ledger, [body.run_id, *(one.run_id for one in messages)])
     if body.messages is not None:
         if body.format is not None:
             raise InvalidArgument("format", "goes with payload")
@@ -120,7 +123,7 @@ async def append_messages(
     if appended.replayed:
         response.status_code = 200
     response.headers["ETag"] = f'"{appended.mark}"'
-    return Stored.of(appended)
+    return await apart(lambda: Stored.of(appended), appended.messages, appended.losses)
 
 
 def _messages_of(body: Append) -> Sequence[ChatMessage]:
@@ -140,7 +143,7 @@ async def get_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId) 
 @router.put("/{message_id}")
 async def revise_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId, body: Message) -> ChatMessage:
     """Change the words of a message in its place. Its revisions keep it as it was."""
-    require_small([body])
+    await apart(lambda: require_small([body]), body)
     return await ledger.messages.revise(thread_id, message_id, body)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
 from pydantic import Field
 
-from chatledger.errors import InvalidArgument
+from chatledger.errors import IdConflict, InvalidArgument
+from chatledger.ledger import Ledger
 from chatledger.models import Deleted, Thread
 from chatledger.rules.synthetic_results import INTERRUPTED
 from chatledger.server.asking import refuse_beyond_ask
@@ -132,10 +133,29 @@ async def unarchive_thread(ledger: Mine, thread_id: ThreadId) -> Thread:
 
 
 @router.post("/{thread_id}/copy", status_code=201)
-async def copy_thread(ledger: Mine, caller: Who, state: Shared, thread_id: ThreadId, body: ThreadCopy) -> Thread:
-    """Copy a path of a thread to a new thread of the same owner. Runs and scores stay with the source."""
+async def copy_thread(
+    ledger: Mine, caller: Who, state: Shared, thread_id: ThreadId, body: ThreadCopy, idempotency_key: IdempotencyKey
+) -> Thread:
+    """Copy a path of a thread to a new thread of the same owner. Runs and scores stay with the source. A repeat with
+    the same `Idempotency-Key` returns the copy.
+    """
     refuse_chosen(state.ids, caller, thread_id=body.thread_id)
-    return await ledger.threads.copy(thread_id, **body.model_dump(exclude_unset=True))
+    given = body.model_dump(exclude_unset=True)
+    made = made_of(idempotency_key, caller, "copy", thread_id) if body.thread_id is None else None
+    if made is None:
+        return await ledger.threads.copy(thread_id, **given)
+    return await _copy_once(ledger, thread_id, {**given, "thread_id": made})
+
+
+async def _copy_once(ledger: Ledger, source: str, given: dict[str, Any]) -> Thread:
+    """The copy of that id. It is looked for first, since the source may be gone when a request is repeated."""
+    found = await ledger.threads.find(given["thread_id"])
+    if found is not None:
+        return found
+    try:
+        return await ledger.threads.copy(source, **given)
+    except IdConflict:  # by the same request at the same time
+        return await ledger.threads.get(given["thread_id"])
 
 
 @router.post("/{thread_id}/close-open-calls")

@@ -42,7 +42,7 @@ async def sum_usage(
         until=until,
         prices=prices,
     )
-    return all_items(found)
+    return await all_items(found)
 
 
 @router.get("/stats")
@@ -56,4 +56,4 @@ async def count_stats(
 ) -> Items[LedgerStats]:
     """Count messages, threads, users, runs and current scores; in all, by day or by model."""
     found = await ledger.stats(by, user_id=user_id, since=since, until=until, prices=prices)
-    return all_items(found)
+    return await all_items(found)

@@ -22,7 +22,7 @@ from chatledger.storage.append.write import Filled, Moved, Plan, Written, fill, 
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END, branch_column
-from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, refuse_without_keys
+from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, refuse_marked
 from chatledger.storage.rows.secrets import ERASED, find_erased
 
 FIRST_LINEAGE = write_lineage([Segment(0, 1, END)])
@@ -64,7 +64,7 @@ def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
         made = bool(sql.fetch(_alone(plain=request.tenant.encryption is None), parameters))
     if made and not sql.by_table:
         return seen
-    refuse_without_keys(sql, request.tenant)
+    refuse_marked(sql, request.tenant)  # each caller has looked for the record
     if find_erased(sql, request.tenant, [request.thread_id]) is not None:
         raise Erased(request.thread_id)
     return seen if made else None

@@ -31,12 +31,14 @@ from chatledger.storage.append.write import (
     columns_of,
     insert_from,
     load_rows,
+    move_tip,
     tip_columns,
 )
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
+from chatledger.storage.rows.encrypted import refuse_recorded, unless_encrypted
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage, encode_message
+from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage, encode_all
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text, write_mark
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
@@ -102,7 +104,8 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND
 
 
 def find_held(sql: Sql, key: PartialKey) -> Held | None:
-    """None if the message is no longer partial, or no longer stored."""
+    """None if the message is no longer partial, or no longer stored. Raises EncryptionError as `refuse_recorded`."""
+    refuse_recorded(sql, key.tenant)
     rows = sql.fetch(_HELD, key.parameters | {"message_id": key.message_id})
     if not rows:
         return None
@@ -111,7 +114,9 @@ def find_held(sql: Sql, key: PartialKey) -> Held | None:
 
 
 def write_partial(sql: Sql, write: PartialWrite) -> bool:
-    """Whether the write happened. False if the branch has another stamp; then nothing was written."""
+    """Whether the write happened. False if the branch has another stamp, or if the ledger has no keys and the tenant or
+    the database is encrypted by now; then nothing was written.
+    """
     return (_write_by_table if sql.by_table else _write_at_once)(sql, write)
 
 
@@ -221,14 +226,22 @@ def _write_at_once(sql: Sql, write: PartialWrite) -> bool:
     filled = tuple(own.table for own in rows if own.rows)
     shrunk = tuple(own.table for own in rows if own.shrinks)
     following = tuple(columns_of(table, given, values) for table, given in write.following.items() if given)
-    return bool(sql.fetch(_statement(filled, shrunk, following, _renews_only(write), write.finishes), values)[0][0])
+    unless = unless_encrypted(write.key.tenant)
+    statement = _statement(filled, shrunk, following, unless, renews_only=_renews_only(write), finishes=write.finishes)
+    return bool(sql.fetch(statement, values)[0][0])
 
 
 @lru_cache(maxsize=64)
 def _statement(
-    filled: tuple[str, ...], shrunk: tuple[str, ...], following: tuple[Columns, ...], renews_only: bool, finishes: bool
+    filled: tuple[str, ...],
+    shrunk: tuple[str, ...],
+    following: tuple[Columns, ...],
+    unless: str,
+    *,
+    renews_only: bool,
+    finishes: bool,
 ) -> str:
-    parts = [f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"]
+    parts = [f"WITH tip AS ({UPDATE_TIP}{unless} RETURNING 1)"]
     if not renews_only:
         parts.append(f"message AS ({_UPDATE_MESSAGE}{_IF_GUARDED})")
     if finishes:
@@ -250,7 +263,7 @@ def _unnested(table: str) -> str:
 def _write_by_table(sql: Sql, write: PartialWrite) -> bool:
     """Inside a transaction."""
     values = _values(write)
-    if not sql.fetch(f"{UPDATE_TIP} RETURNING 1", values):
+    if not move_tip(sql, write.key.tenant, values):
         return False
     if not _renews_only(write):
         sql.fetch(_UPDATE_MESSAGE, values)
@@ -269,7 +282,7 @@ def overwrite(sql: Sql, tenant: Tenant, message: ChatMessage) -> None:
     """Give the rows of a stored message the content of `message`, which names its place, in a transaction that holds
     the thread. Its id, role, run, answered call and outputs stay, and so do the ids of the rows of its calls.
     """
-    encoded = encode_message(message)
+    (encoded,) = encode_all([message])
     thread, branch, seq = encode_text(message.thread_id or ""), message.branch or 0, message.seq or 0
     key = PartialKey(tenant, thread, branch, seq, encoded.message_id)
     sql.fetch(_UPDATE_MESSAGE, _message_values(key, encoded, message.state, message.violations))
@@ -336,9 +349,9 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     _refuse_another(stored[0], message)
     encoded, before = request.rows[0], None
     if request.continues:
-        before = encode_message(stored[0])
+        (before,) = encode_all(stored)
         message = stored[0].model_copy(update={} if message.name is None else {"name": message.name})
-        encoded = encode_message(message)
+        (encoded,) = encode_all([message])
     broken: Sequence[Violation] = stored[0].violations
     if message.state == "partial":
         tip = grow(seen.tip, message, branch=seen.branch)._replace(lease=request.lease_from(request.now))

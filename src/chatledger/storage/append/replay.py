@@ -17,7 +17,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Segment, cut, load_range, stands_on
 from chatledger.storage.history.window import END
 from chatledger.storage.rows.changes import decode_body
-from chatledger.storage.rows.messages import EncodedMessage, encode_message
+from chatledger.storage.rows.messages import EncodedMessage, encode_all, encode_message
 from chatledger.storage.schema.text import decode_text, write_mark
 
 
@@ -88,8 +88,8 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
     given = {row.message_id: row for row in request.rows}
     gone, stored = Gone(sql, request), []
     for segment in cut(replay.path, replay.first, replay.last):
-        for message in load_range(sql, request.tenant, request.thread, *segment):
-            encoded = encode_message(message)
+        messages = load_range(sql, request.tenant, request.thread, *segment)
+        for message, encoded in zip(messages, encode_all(messages), strict=True):
             if encoded.message_id in given:
                 if request.draft is not None and message.state == "partial" and replay.stamp is None:
                     raise _taken(request, message.message_id, f"is partial on branch {replay.branch}", message.seq)

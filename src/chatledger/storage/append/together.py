@@ -36,6 +36,7 @@ from chatledger.storage.append.write import (
     place_of,
 )
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.rows.encrypted import unless_encrypted
 from chatledger.storage.schema.text import to_microseconds
 
 LOCK_TIMEOUT = "50ms"
@@ -167,7 +168,9 @@ def statement_of(branches: Sequence[Sequence[Plan]]) -> tuple[str, dict[str, Any
         parameters["runs"] = runs
     parameters |= {f"{name}_numbers": own for name, own in numbers.items() if own}
     own_ids = not all(plan.request.ids_are_new for plans in branches for plan in plans)
-    return _statement(columns, touches=bool(numbers["touched"]), runs=bool(runs), own_ids=own_ids), parameters
+    unless = unless_encrypted(branches[0][0].request.tenant)
+    statement = _statement(columns, unless, touches=bool(numbers["touched"]), runs=bool(runs), own_ids=own_ids)
+    return statement, parameters
 
 
 _TIP = {
@@ -227,12 +230,12 @@ _INSERT_RUNS = (
 
 
 @lru_cache(maxsize=128)
-def _statement(columns: Sequence[Columns], *, touches: bool, runs: bool, own_ids: bool) -> str:
+def _statement(columns: Sequence[Columns], unless: str, *, touches: bool, runs: bool, own_ids: bool) -> str:
     refused = " UNION ALL ".join([_STORED_IDS] * own_ids + [_FOREIGN_RUNS] * runs)
-    unless_refused = f" WHERE g.number NOT IN ({refused})" if refused else ""
+    unless_refused = f" AND g.number NOT IN ({refused})" if refused else ""
     parts = [
         f"WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true))",
-        f"given AS ({_GIVEN}{unless_refused})",
+        f"given AS ({_GIVEN} WHERE true{unless}{unless_refused})",
         f"free AS MATERIALIZED ({_FREE})",
         f"tip AS ({_MOVE_TIPS})",
     ]
@@ -262,11 +265,12 @@ def _insert(columns: Columns) -> str:
 
 def write_together(sql: Sql, plans: Sequence[Plan]) -> bool:
     """Write the plans in a write transaction, with one call of the driver for each table. Returns False if another
-    writer changed one of the branches; the caller must then roll back.
+    writer changed one of the branches, or the ledger has no keys and the database or a tenant is encrypted by now; the
+    caller must then roll back.
     """
     places = [place_of(plan) | {"now": to_microseconds(plan.request.now)} for plan in plans]
     before = _changes(sql)
-    sql.insert(UPDATE_TIP, places)
+    sql.insert(UPDATE_TIP + unless_encrypted(plans[0].request.tenant), places)  # a ledger has keys, or has none
     if _changes(sql) - before < len(plans):
         return False
     stale = ACTIVITY_RESOLUTION // timedelta(microseconds=1)

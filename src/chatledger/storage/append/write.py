@@ -25,6 +25,8 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.run_end import END_RUN, RunEnd
 from chatledger.storage.drivers.errors import foreign_run, is_key, run_conflict
 from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.rows.encrypted import unless_encrypted
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import (
     CALL_COLUMNS,
     GIVEN_COLUMNS,
@@ -200,7 +202,8 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 class Filled(NamedTuple):
     """The parts that a statement writes beside the tip. `interrupts`: it marks a partial message as interrupted.
-    `ends`: it ends that message's run. `branches`: it makes a branch. `values` are those of kv.
+    `ends`: it ends that message's run. `branches`: it makes a branch. `values` are those of kv. `unless` is the
+    condition of a ledger without keys.
     """
 
     columns: tuple[Columns, ...]
@@ -210,6 +213,7 @@ class Filled(NamedTuple):
     ends: bool
     branches: bool
     values: kv.Forms
+    unless: str
 
 
 def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
@@ -233,7 +237,8 @@ def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
         parameters |= plan.run_end.parameters | {"now": plan.request.now}
     interrupts, branches = plan.judgement.interrupted is not None, plan.new_branch is not None
     ends, runs = plan.run_end is not None, bool(plan.runs)
-    return Filled(columns, plan.touches, runs, interrupts, ends, branches, forms), parameters
+    unless = unless_encrypted(plan.request.tenant)
+    return Filled(columns, plan.touches, runs, interrupts, ends, branches, forms, unless), parameters
 
 
 def read_written(rows: Sequence[Row]) -> Written | Moved:
@@ -310,7 +315,7 @@ _PARAMETERS = {
 @lru_cache(maxsize=512)
 def _statement(filled: Filled) -> str:
     """One chained statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
-    tip = _WITH_NEW_BRANCH if filled.branches else f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"
+    tip = _WITH_NEW_BRANCH if filled.branches else f"WITH tip AS ({UPDATE_TIP}{filled.unless} RETURNING 1)"
     touched = "(SELECT count(*) FROM touched)" if filled.touches else "0"
     return ",\n".join([tip, *parts_from_tip(filled)]) + f"\nSELECT {kv.moved(filled.values)}, {touched} FROM tip"
 
@@ -454,7 +459,9 @@ def _write_by_table(sql: Sql, plan: Plan) -> Written | Moved:
     """
     now = plan.request.now
     place = place_of(plan) | {"now": sql.moment(now), "stale": sql.moment(now - ACTIVITY_RESOLUTION)}
-    if not (_make_branch(sql, plan.new_branch, place) if plan.new_branch else sql.fetch(_UPDATE_TIP, place)):
+    if not (
+        _make_branch(sql, plan.new_branch, place) if plan.new_branch else move_tip(sql, plan.request.tenant, place)
+    ):
         return Moved()
     touched = sql.fetch(f"{TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
@@ -478,7 +485,9 @@ def _write_by_table(sql: Sql, plan: Plan) -> Written | Moved:
     return Written(bool(touched))
 
 
-_UPDATE_TIP = f"{UPDATE_TIP} RETURNING 1"
+def move_tip(sql: Sql, tenant: Tenant, place: Mapping[str, Any]) -> bool:
+    """Whether the branch still has the stamp; then it has the new tip."""
+    return bool(sql.fetch(f"{UPDATE_TIP}{unless_encrypted(tenant, distributed=sql.distributed)} RETURNING 1", place))
 
 
 def _make_branch(sql: Sql, new: NewBranch, place: dict[str, Any]) -> bool:

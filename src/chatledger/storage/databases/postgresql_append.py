@@ -45,7 +45,7 @@ from chatledger.storage.append.write import (
 )
 from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.databases.stalled import NoTurn, Stalled
-from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
+from chatledger.storage.drivers.asyncpg import LONG, AsyncpgConnections, Checkout, is_spoilt
 from chatledger.storage.drivers.errors import (
     BRANCHES_KEY,
     Failure,
@@ -156,7 +156,7 @@ class PostgresqlAppend:
     async def _attempt(self, request: AppendRequest, progress: Progress, *, first: bool) -> Attempted | Moved:
         cached = self._tips.take(request) if first else None
         if cached is not None:
-            plan = plan_on_cached_tip(request, cached)
+            plan = await _apart(request, plan_on_cached_tip, request, cached)
             if isinstance(plan, Plan):
                 progress.guard = plan.stamp if request.after is None else ANYTHING
                 with suppress(RunConflict, VersionConflict):  # an attempt with a preflight raises it if it is real
@@ -178,14 +178,13 @@ class PostgresqlAppend:
         if the batch cannot begin a thread.
         """
         seen = new_thread(request)
-        plan = plan_on_cached_tip(request, seen)
+        plan = await _apart(request, plan_on_cached_tip, request, seen)
         if not isinstance(plan, Plan):
             return None
         progress.guard = NO_THREAD
+        statement = await _apart(request, creating_statement, plan)
         try:
-            created = await self.run_at_once(
-                [request], creating_statement(plan), partial(read_created, request), progress
-            )
+            created = await self.run_at_once([request], statement, partial(read_created, request), progress)
         except RunConflict:  # perhaps of a thread that exists by now
             return Moved()
         return Attempted(appended(plan), seen_after(plan, seen, created)) if isinstance(created, Written) else created
@@ -194,7 +193,14 @@ class PostgresqlAppend:
         """It returns the coroutine of either write, since each coroutine on the way would cost time."""
         if self._connections.distributed:
             return greenlet_spawn(self._write_by_table, plan, progress)
+        if plan.request.kv:
+            return self._write_values(plan, progress)
         return self.run_at_once([plan.request], one_statement(plan), read_written, progress)
+
+    async def _write_values(self, plan: Plan, progress: Progress) -> Written | Moved:
+        """With the values of kv, which the statement encrypts."""
+        statement = await _apart(plan.request, one_statement, plan)
+        return await self.run_at_once([plan.request], statement, read_written, progress)
 
     def _write_by_table(self, plan: Plan, progress: Progress) -> Written | Moved:
         """The write in a transaction of its own, inside a greenlet."""
@@ -249,6 +255,12 @@ class PostgresqlAppend:
         """
         silence = self._connections.silence + sum([request.characters for request in requests]) / _CHARACTERS_A_SECOND
         return min(silence, max(progress.until - time.monotonic(), _AT_LEAST))
+
+
+async def _apart(request: AppendRequest, work: Callable[..., T], *given: Any) -> T:
+    """The result of the work, which is done in a thread if it encrypts many words."""
+    is_long = request.tenant.encryption is not None and request.characters >= LONG
+    return await asyncio.to_thread(work, *given) if is_long else work(*given)
 
 
 async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any, T], timeout: float) -> T:

@@ -33,7 +33,13 @@ from chatledger.storage.databases.served import Abroad
 from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
-from chatledger.storage.rows.encrypted import is_marked, mark, refuse_without_keys
+from chatledger.storage.rows.encrypted import (
+    is_marked,
+    is_recorded,
+    mark,
+    refuse_without_keys,
+    tenant_encrypted,
+)
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 from chatledger.telemetry.calls import Observer, shown
 from chatledger.telemetry.counters import Counters
@@ -84,7 +90,7 @@ class Scope:
                 try:
                     appended = await database.append(request)
                 except SlowDigests:  # hardly any append runs into it, so none pays for a coroutine more
-                    appended = await with_digests(request, lambda: database.append(request))
+                    appended = await with_digests(request.digests, lambda: database.append(request))
             except ChatLedgerError as error:
                 self._note_failure(error, request.thread_id)
                 raise
@@ -137,7 +143,7 @@ class Scope:
 
         With keys, the tenant is first marked as encrypted. Without keys, the transaction raises EncryptionError if the
         tenant is encrypted. Work that only `removes` rows skips both, because it needs no keys. A `single` statement
-        without keys skips the check too: it continues a draft, and the append that opened the draft made the check.
+        without keys skips the check too: it continues a draft, and checks by itself.
         """
         with self._writing() as database:
             if not (removes or (single and self.tenant.encryption is None)):
@@ -151,6 +157,11 @@ class Scope:
         if self.moved is not None and moves is not None:
             self.moved((self.tenant, moves))
         return done
+
+    async def require_keys(self) -> None:
+        """Raises EncryptionError if the database is recorded as encrypted and the ledger has no keys."""
+        if self.tenant.encryption is None and await self.read(is_recorded):
+            raise tenant_encrypted(self.tenant.name)
 
     def _reading(self) -> AbstractContextManager[Database]:
         return nullcontext(self.database) if self.guard is None else self.guard.reading()

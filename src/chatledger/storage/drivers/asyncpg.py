@@ -44,6 +44,9 @@ class AsyncpgDriver:
     def fetch(self, text: str, values: Any) -> Sequence[Row]:
         return await_only(self._connection.fetch(text, *values, timeout=self._timeout))
 
+    def each(self, text: str, values: Any) -> Iterable[Row]:
+        return self.fetch(text, values)
+
     def run(self, text: str, timeout: float | None) -> None:
         """Run statements without parameters, any number in one round trip, with or without a statement cache."""
         await_only(self._connection.execute(text, timeout=timeout))
@@ -386,6 +389,8 @@ def is_spoilt(error: BaseException) -> bool:
 
 LONG = 1024 * 1024
 """Characters that are decoded, decrypted or compared in a few milliseconds."""
+_CELL = 512
+"""Characters that take as long as one more cell does."""
 Cells = Iterable[str | None]
 
 
@@ -394,14 +399,18 @@ def aside(work: Callable[[], T], *columns: Cells) -> T:
     of the event loop: from there the work goes to a thread if the texts are long. A thread of SQLite does it itself,
     and measures nothing.
     """
-    if not in_greenlet() or not is_long(*columns):
-        return work()
+    return apart(work) if in_greenlet() and is_long(*columns) else work()
+
+
+def apart(work: Callable[[], T]) -> T:
+    """The result of the work in a thread, while the greenlet waits."""
     return await_only(asyncio.to_thread(work))
 
 
 def is_long(*columns: Cells) -> bool:
-    """Whether the cells of these columns have LONG characters together."""
+    """Whether the cells of these columns have LONG characters together, or are as much work."""
     try:
-        return sum([sum(map(len, filter(None, cells))) for cells in columns]) >= LONG
+        lengths = [size for cells in columns for size in map(len, filter(None, cells))]
+        return sum(lengths) + _CELL * len(lengths) >= LONG
     except TypeError:  # SQLite stores a number in a column of text; the work finds such damage
         return False

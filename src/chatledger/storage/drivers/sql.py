@@ -8,7 +8,7 @@ the ledger's own transactions and a caller's, and a whole operation crosses to t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import lru_cache
@@ -29,6 +29,10 @@ class Driver(Protocol):
     """Runs statement texts in the database driver's own style of parameters."""
 
     def fetch(self, text: str, values: Any) -> Sequence[Row]: ...
+
+    def each(self, text: str, values: Any) -> Iterable[Row]:
+        """The rows one after the other: SQLite makes a row when it is asked for."""
+        ...
 
     def insert(self, text: str, rows: Sequence[Any]) -> None: ...
 
@@ -52,6 +56,9 @@ class SqlalchemyDriver:
     def fetch(self, text: str, values: Any) -> Sequence[Row]:
         result = self._connection.exec_driver_sql(text, tuple(values) if isinstance(values, list) else values)
         return result.all() if result.returns_rows else ()
+
+    def each(self, text: str, values: Any) -> Iterable[Row]:
+        return self._connection.exec_driver_sql(text, tuple(values) if isinstance(values, list) else values)
 
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         self._connection.exec_driver_sql(text, list(rows))
@@ -93,6 +100,11 @@ class Sql:
         """Run a statement text and return its rows. It writes parameters as `:name` and tables as `{schema}table`."""
         text, names = prepare(template, self.dialect, self.schema)
         return self._driver.fetch(text, parameters if names is None else [parameters[name] for name in names])
+
+    def each(self, template: str, parameters: Mapping[str, Any]) -> Iterable[Row]:
+        """As `fetch`, but a caller that stops after some rows of SQLite has read no others."""
+        text, names = prepare(template, self.dialect, self.schema)
+        return self._driver.each(text, parameters if names is None else [parameters[name] for name in names])
 
     def insert(self, template: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement text once for each row, in one call of the driver."""

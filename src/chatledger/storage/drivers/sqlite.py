@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,9 @@ class SqliteDriver:
 
     def fetch(self, text: str, values: Any) -> Sequence[Row]:
         return self.connection.execute(text, values).fetchall()
+
+    def each(self, text: str, values: Any) -> Iterable[Row]:
+        return self.connection.execute(text, values)
 
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         self.connection.executemany(text, rows)

@@ -312,11 +312,18 @@ def _turn_starts(sql: Sql, window: Window, path: Path, count: int, last: int) ->
     return starts
 
 
+_LONG_RESIDUAL = 64 * 1024
+"""Bytes of a residual that is read by itself, so that many are not read at once."""
 _USER_MESSAGES = """
-SELECT seq, residual FROM {schema}messages
+SELECT seq, CASE WHEN {bytes}(residual) <= :longest THEN residual END, {bytes}(residual) > :longest
+FROM {schema}messages
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
   AND role = 'user'
 ORDER BY seq DESC LIMIT :count
+"""
+_RESIDUAL = """
+SELECT seq, residual FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
 """
 
 
@@ -324,13 +331,17 @@ def _encrypted_turn_starts(sql: Sql, encryption: Encryption, interval: dict[str,
     """The first seqs of the turns of one branch, latest first. No statement can read an encrypted residual, so this
     function decrypts each.
     """
-    last = interval["last"]
-    while rows := sql.fetch(_USER_MESSAGES, {**interval, "last": last}):
-        place = (interval["thread"], interval["branch"])
-        for seq, residual in encryption.decrypt("messages", ("seq", "residual"), rows, *place):
+    columns, place = ("seq", "residual"), (interval["thread"], interval["branch"])
+    statement = _USER_MESSAGES.replace("{bytes}", "octet_length" if sql.dialect == "postgresql" else "length")
+    interval = {**interval, "longest": _LONG_RESIDUAL}
+    while rows := sql.fetch(statement, interval):
+        for seq, residual, is_long in encryption.decrypt("messages", columns, rows, *place):
+            if is_long:
+                alone = sql.fetch(_RESIDUAL, {**interval, "seq": seq})
+                ((_, residual),) = encryption.decrypt("messages", columns, alone, *place)
             if residual is None or not residual.startswith((_CONTINUES, ESCAPE_MARK + _CONTINUES)):
                 yield seq
-        last = rows[-1][0] - 1
+        interval["last"] = rows[-1][0] - 1
 
 
 def starts_turn(message: ChatMessage) -> bool:

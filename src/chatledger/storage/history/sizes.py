@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import earliest_call, interval_of
-from chatledger.storage.history.path import Segment, cut, find_path
+from chatledger.storage.history.path import find_path
+from chatledger.storage.history.row_sizes import sizes_between
 from chatledger.storage.history.window import Window
-
-_TEXTS = {
-    "messages": ("text", "residual", "response_metadata", "custom_data", "violations"),
-    "message_parts": ("text", "body"),
-    "tool_calls": ("call_id", "name", "arguments", "extras"),
-}
-"""The columns that may be long."""
-_OF_ROW = 100
-"""About the bytes of the other columns of a row."""
 
 
 def stored_sizes(sql: Sql, window: Window) -> dict[int, int]:
@@ -28,29 +20,4 @@ def stored_sizes(sql: Sql, window: Window) -> dict[int, int]:
         if start is None:
             break
         first = start
-    sizes: dict[int, int] = {}
-    for segment in cut(path.segments, first, min(last, path.last_seq)):
-        sizes |= _sizes(sql, window, segment)
-    return dict(sorted(sizes.items()))
-
-
-def _sizes(sql: Sql, window: Window, segment: Segment) -> dict[int, int]:
-    place = {"tenant": window.tenant.key, "thread": window.thread, "branch": segment.branch}
-    given = {**place, "first": segment.first, "last": segment.last}
-    return {seq: int(size) for seq, size in sql.fetch(_STATEMENTS[sql.dialect], given)}
-
-
-def _statement(bytes_of: str) -> str:
-    own = "tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last"
-    arms = [
-        f"SELECT seq, {_OF_ROW} + {' + '.join(bytes_of.format(name) for name in names)} AS size"
-        f" FROM {{schema}}{table} WHERE {own}"
-        for table, names in _TEXTS.items()
-    ]
-    return f"SELECT seq, sum(size) FROM ({' UNION ALL '.join(arms)}) AS x GROUP BY seq"
-
-
-_STATEMENTS = {
-    "postgresql": _statement("coalesce(octet_length({0}), 0)"),
-    "sqlite": _statement("coalesce(length(CAST({0} AS BLOB)), 0)"),
-}
+    return sizes_between(sql, window, path, first, min(last, path.last_seq))

@@ -6,7 +6,7 @@ turns plus one, however long the thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from chatledger.models import ChatMessage, OpaquePart, TextPart, ThinkPart
 from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, load_path
+from chatledger.storage.history.row_sizes import sizes_between
 from chatledger.storage.history.window import Window
 
 CountTokens: TypeAlias = Callable[[ChatMessage], int]
@@ -23,6 +24,8 @@ CountTokens: TypeAlias = Callable[[ChatMessage], int]
 PAGE = 100
 """Messages in the first page. Each further page is twice as large, up to `LARGEST`."""
 LARGEST = 1_600
+BYTES = 8 * 1024 * 1024
+"""About the bytes of a page of more than one message."""
 _FEW = 8
 """Messages in a page while the leading instructions are read."""
 _CHARACTERS = 4
@@ -103,12 +106,13 @@ def _leading(sql: Sql, window: Window, path: Path) -> tuple[list[ChatMessage], i
     found: list[ChatMessage] = []
     first, size = 1, _FEW
     while first <= path.last_seq:
-        page = load_path(sql, window, path, first, first + size - 1)
+        last = _fitting(sizes_between(sql, window, path, first, first + size - 1).items()) or first + size - 1
+        page = load_path(sql, window, path, first, last)
         run = list(takewhile(lambda message: message.role in ("system", "developer", "custom"), page))
         found += run
         if len(run) < len(page):
             break
-        first, size = first + size, size if page else min(2 * size, LARGEST)  # past positions without a message
+        first, size = last + 1, size if page else min(2 * size, LARGEST)  # past positions without a message
     while found and found[-1].role == "custom":
         found.pop()
     return found, (found[-1].seq or 0) + 1 if found else 1
@@ -119,5 +123,19 @@ def _backward(sql: Sql, window: Window, path: Path, first: int) -> Iterator[Chat
     last, size = path.last_seq, PAGE
     while last >= first:
         low = max(first, last - size + 1)
+        low = _fitting(reversed(sizes_between(sql, window, path, low, last).items())) or low
         yield from reversed(load_path(sql, window, path, low, last))
         last, size = low - 1, min(2 * size, LARGEST)
+
+
+def _fitting(sizes: Iterable[tuple[int, int]]) -> int | None:
+    """The seq of the last of these messages that is read with those before it: the first one, and others while they
+    have BYTES together. None if all are.
+    """
+    total, fitting = 0, None
+    for seq, size in sizes:
+        total += size
+        if fitting is not None and total > BYTES:
+            return fitting
+        fitting = seq
+    return None

@@ -14,6 +14,7 @@ from typing import Any
 from chatledger.errors import IdConflict, InvalidArgument
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel, Thread, Violation
+from chatledger.models.json import dumps
 from chatledger.rules import Tip, judge
 from chatledger.storage.append.create import FIRST_LINEAGE
 from chatledger.storage.append.request import Creation, make_request
@@ -51,6 +52,10 @@ class NewThread:
     """The rows by table."""
     violations: list[Violation]
     """The rules that its messages break, in their order. Empty at the level strict."""
+    earlier_id: str | None = None
+    """The id that an earlier release gave this thread. `load` refuses the thread if it is stored or was erased under
+    that id.
+    """
 
 
 def encode_thread(
@@ -111,6 +116,7 @@ def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:
             mark(sql, owner)
         refuse_without_keys(sql, owner)
         refuse_erased(sql, owner, ids)
+        _refuse_stored(sql, owner, [one.earlier_id for one in new if one.tenant == owner and one.earlier_id])
     # Sorted by key, so that rows that are neighbours in the tables and their indexes are inserted one after the other.
     new = sorted(new, key=lambda one: one.rows["threads"][0][:2])
     try:
@@ -132,5 +138,21 @@ def load_rows_of(sql: Sql, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
 def _ids_by_tenant(new: Sequence[NewThread]) -> dict[Tenant, list[str]]:
     ids: dict[Tenant, list[str]] = defaultdict(list)
     for one in new:
-        ids[one.tenant].append(one.thread.thread_id)
+        ids[one.tenant] += [id_ for id_ in (one.thread.thread_id, one.earlier_id) if id_ is not None]
     return ids
+
+
+_STORED = {
+    dialect: f"SELECT thread_id FROM {{schema}}threads WHERE tenant_id = :tenant AND thread_id {among} LIMIT 1"
+    for dialect, among in (("postgresql", "= ANY(:ids::text[])"), ("sqlite", "IN (SELECT value FROM json_each(:ids))"))
+}
+
+
+def _refuse_stored(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
+    """Raises IdConflict if one of the threads is stored."""
+    if not thread_ids:
+        return
+    ids = [encode_key(one, "thread_id") for one in thread_ids]
+    given: object = ids if sql.dialect == "postgresql" else dumps(ids)
+    if sql.fetch(_STORED[sql.dialect], {"tenant": tenant.key, "ids": given}):
+        raise IdConflict("thread", "", f"one of {len(thread_ids)} new threads is stored already, under an earlier id")

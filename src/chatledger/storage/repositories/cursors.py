@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from chatledger.arguments import INT, INT_OR_NONE, require
 from chatledger.errors import ChatLedgerError, InvalidCursor, LimitExceeded
 from chatledger.models import Page
 from chatledger.models.json import dumps, loads
+from chatledger.storage.repositories.bounded import Rows
 from chatledger.storage.rows.messages import is_damage
 from chatledger.storage.schema.columns import Undecoded
 from chatledger.storage.schema.text import from_microseconds, to_microseconds
@@ -57,26 +58,24 @@ def _read(value: Any, kind: type) -> Any:
     raise ValueError("not the values of this list")
 
 
-def to_page(
-    rows: Sequence[Mapping[Any, Any]], limit: int, read: Callable[[Any], T], *key: str, of: str = ""
-) -> Page[T]:
-    """The page of up to `limit` + 1 rows. `read` makes an item of a row, and `key` are the columns
-    of the cursor. `of` names the order of a list that has several; it stands first in the cursor.
+def to_page(found: Rows, read: Callable[[Any], T], *key: str, of: str = "") -> Page[T]:
+    """The page of the rows. `read` makes an item of a row, and `key` are the columns of the cursor. `of` names the
+    order of a list that has several; it stands first in the cursor.
 
     The error of a damaged row goes into the page. It is raised if the row's place in the list is damaged too.
     """
     items: list[T] = []
     damaged: list[Any] = []
-    for row in rows[:limit]:
+    for row in found.rows:
         try:
             items.append(read(row))
         except ChatLedgerError as error:
             if not is_damage(error):
                 raise
             damaged.append(error)
-    if len(rows) <= limit:
+    if not found.more:
         return Page(items, None, damaged)
-    place = [rows[limit - 1][name] for name in key]
+    place = [found.rows[-1][name] for name in key]
     if any(isinstance(value, Undecoded) for value in place):
         raise damaged[-1]
     return Page(items, write_cursor(*([of] if of else []), *place), damaged)

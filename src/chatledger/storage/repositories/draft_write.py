@@ -23,6 +23,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.repositories.open_drafts import interrupt_partial
 from chatledger.storage.repositories.runs import count_usage
+from chatledger.storage.rows.encrypted import refuse_without_keys
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import encode_key
 
@@ -47,8 +48,8 @@ class DraftWrite:
     usage: Usage | None = None
 
     def write(self, sql: Sql, held: Held | None, before: EncodedMessage | None) -> Done:
-        """Raises DraftLost and RuleViolation. `held` is the tip as the last write left it, `before` the stored content
-        of the draft's row; None if they are unknown.
+        """Raises DraftLost, RuleViolation and EncryptionError. `held` is the tip as the last write left it, `before`
+        the stored content of the draft's row; None if they are unknown.
         """
         if self.messages[-1].state == "interrupted":
             return self._interrupt(sql, held, before)
@@ -61,6 +62,7 @@ class DraftWrite:
             if done is not None:
                 self._count(sql)
                 return done
+            refuse_without_keys(sql, self.request.tenant)  # which may be why nothing was written
             held = before = None
         raise StorageError(f"other writers changed the branch during each of {_ATTEMPTS} attempts", retryable=True)
 

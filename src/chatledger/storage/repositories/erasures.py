@@ -31,6 +31,7 @@ from chatledger.ids import new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.deletion import count_threads, delete_thread, hold_thread, together
 from chatledger.storage.repositories.feedback import current_scores
@@ -236,9 +237,8 @@ def _list(sql: Sql, tenant: Tenant, limit: int, cursor: str | None) -> Page[Eras
         created_at, erasure_id = read_cursor(cursor, datetime, str)
         place = tuple_(erasures.c.created_at, erasures.c.erasure_id)
         statement = statement.where(place < tuple_(literal(created_at, Moment), literal(erasure_id, Key)))
-    newest_first = statement.order_by(erasures.c.created_at.desc(), erasures.c.erasure_id.desc())
-    rows = sql.execute(newest_first.limit(limit + 1)).mappings().all()
-    return to_page(rows, limit, lambda row: _to_erasure(tenant, row), "created_at", "erasure_id")
+    found = fetch_rows(sql, statement, limit, "created_at", "erasure_id", newest_first=True)
+    return to_page(found, lambda row: _to_erasure(tenant, row), "created_at", "erasure_id")
 
 
 def _to_erasure(tenant: Tenant, row: Any) -> Erasure:

@@ -30,6 +30,7 @@ from chatledger.models.base import read_moment, refuse_own_fields, refusing
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.compare import compare_rows, read_scores, require_by
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.many import AT_ONCE, read_ids
@@ -160,9 +161,9 @@ class FeedbackRepository:
         if cursor is not None:
             created_at, feedback_id = read_cursor(cursor, datetime, str)
             statement = statement.where(tuple_(*place) < _place(created_at, feedback_id))
-        page = statement.order_by(*(column.desc() for column in place)).limit(limit + 1)
-        rows = await self._scope.read(lambda sql: sql.execute(page).mappings().all())
-        return to_page(rows, limit, lambda row: to_feedback(self._scope.tenant, row), "created_at", "feedback_id")
+        key = ("created_at", "feedback_id")
+        found = await self._scope.read(lambda sql: fetch_rows(sql, statement, limit, *key, newest_first=True))
+        return to_page(found, lambda row: to_feedback(self._scope.tenant, row), *key)
 
     async def summary(
         self,

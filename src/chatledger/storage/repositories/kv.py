@@ -15,6 +15,7 @@ from chatledger.models.json import JsonValue
 from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, require_version, store, version_of
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories.bounded import FOUND, LARGEST, SIZE, fetch_rows, size_of, take
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_values, to_model
@@ -211,12 +212,11 @@ def _get(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
 
 def _list(sql: Sql, tenant: Tenant, place: KvPlace, limit: int, cursor: str | None) -> Page[KvValue]:
     _require_scope(sql, tenant, place)
-    statement = select(*KV_COLUMNS).where(_of(tenant, place)).order_by(kv.c.key)
+    statement = select(*KV_COLUMNS).where(_of(tenant, place))
     if cursor is not None:
         (last,) = read_cursor(cursor, str)
         statement = statement.where(kv.c.key > last)
-    rows = sql.execute(statement.limit(limit + 1)).mappings().all()
-    return to_page(rows, limit, lambda row: to_value(tenant, row), "key")
+    return to_page(fetch_rows(sql, statement, limit, "key"), lambda row: to_value(tenant, row), "key")
 
 
 def _list_many(sql: Sql, tenant: Tenant, places: dict[KvScope, KvPlace], limit: int) -> dict[KvScope, Page[KvValue]]:
@@ -225,10 +225,11 @@ def _list_many(sql: Sql, tenant: Tenant, places: dict[KvScope, KvPlace], limit: 
         _refuse_foreign(tenant, place)
     names = [*rows]
     for at in range(0, len(names), _SCOPES_AT_ONCE):
-        for row in sql.execute(_first_rows(tenant, names[at : at + _SCOPES_AT_ONCE], limit + 1)).mappings():
+        for row in sql.execute(_first_rows(sql.dialect, tenant, names[at : at + _SCOPES_AT_ONCE], limit)).mappings():
             rows[row["kind"], row["scope_id"], row["namespace"]].append(row)
+    found = {names: take(own, limit) for names, own in rows.items()}
     return {
-        scope: to_page(rows[_names(place)], limit, lambda row: to_value(tenant, row), "key")
+        scope: to_page(found[_names(place)], lambda row: to_value(tenant, row), "key")
         for scope, place in places.items()
     }
 
@@ -237,9 +238,9 @@ def _names(place: KvPlace) -> tuple[str, ...]:
     return tuple(map(decode_text, place))
 
 
-def _first_rows(tenant: Tenant, scopes: Iterable[tuple[str, ...]], size: int) -> Select[Any]:
-    """Up to `size` rows of each scope, in the order of their keys. Scopes with the same kind and namespace are looked
-    up together.
+def _first_rows(dialect: str, tenant: Tenant, scopes: Iterable[tuple[str, ...]], limit: int) -> Select[Any]:
+    """Up to `limit` rows of each scope, in the order of their keys, that fit into one page together; the first of each
+    scope in any case. Scopes with the same kind and namespace are looked up together. Only the rows that fit are read.
     """
     alike: dict[tuple[str, str], list[str]] = {}
     for kind, scope_id, namespace in scopes:
@@ -248,10 +249,19 @@ def _first_rows(tenant: Tenant, scopes: Iterable[tuple[str, ...]], size: int) ->
         and_(kv.c.kind == kind, kv.c.namespace == namespace, kv.c.scope_id.in_(_existing(tenant, kind, ids)))
         for (kind, namespace), ids in alike.items()
     ]
-    scope = (kv.c.kind, kv.c.scope_id, kv.c.namespace)
-    number = func.row_number().over(partition_by=scope, order_by=kv.c.key).label("number")
-    found = select(*KV_COLUMNS, number).where(kv.c.tenant_id == tenant.name, or_(*wanted)).subquery()
-    return select(found).where(found.c.number <= size).order_by(found.c.key)
+    scope = ("kind", "scope_id", "namespace")
+    number = func.row_number().over(partition_by=[kv.c[name] for name in scope], order_by=kv.c.key).label("number")
+    key = [kv.c[name] for name in (*scope, "key")]
+    found = select(*key, number, size_of(dialect, [kv.c.value]).label(SIZE))
+    near = found.where(kv.c.tenant_id == tenant.name, or_(*wanted)).subquery("near")
+    first = select(near).where(near.c.number <= limit + 1).subquery("first")
+    total = func.sum(first.c[SIZE]).over(order_by=(first.c.number, *(first.c[name] for name in scope)), rows=(None, 0))
+    count = func.count().over(partition_by=[first.c[name] for name in scope]).label(FOUND)
+    sized = select(first, total.label("total"), count).subquery("sized")
+    fits = and_(sized.c.number <= limit, or_(sized.c.total <= LARGEST, sized.c.number == 1))
+    same = and_(kv.c.tenant_id == tenant.name, *(kv.c[name] == sized.c[name] for name in (*scope, "key")))
+    joined = select(*KV_COLUMNS, sized.c[SIZE], sized.c[FOUND]).join(sized, same)
+    return joined.where(fits).order_by(kv.c.key)
 
 
 def _existing(tenant: Tenant, kind: str, ids: list[str]) -> list[str] | Select[Any]:

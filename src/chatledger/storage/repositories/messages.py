@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from chatledger.arguments import (
     BOOL,
@@ -46,7 +48,10 @@ from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import Query
 from chatledger.storage.repositories.sync import compare, part, shorten
 from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.messages import is_long_batch
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
+
+T = TypeVar("T")
 
 _MESSAGE = Kind("a ChatMessage", ChatMessage)
 PAGE = 500
@@ -128,7 +133,8 @@ class MessageRepository:
         DraftLive, RuleViolation, RunConflict, Erased, StorageError. Raises OutcomeUnknown if the database
         went away in the middle.
         """
-        request = make_request(
+        make = partial(
+            make_request,
             self._scope.tenant,
             thread_id,
             messages,
@@ -149,7 +155,7 @@ class MessageRepository:
             kind=kind,
             title=title,
         )
-        return await self._scope.append(request)
+        return await self._scope.append(await _encoded(messages, make, kv))
 
     async def sync(
         self,
@@ -190,7 +196,8 @@ class MessageRepository:
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
             with refusing_copies(messages):
-                found = compare(history, messages, answers_anew=on_difference == "branch")
+                anew = on_difference == "branch"
+                found = await _encoded(messages, partial(compare, history, messages, answers_anew=anew))
             rest, parts = messages[found.same :], found.difference is not None
             if found.difference is not None and on_difference == "error":
                 raise VersionConflict(
@@ -221,10 +228,12 @@ class MessageRepository:
         self, thread_id: str, rest: Sequence[ChatMessage], branch: int, options: dict[str, Any]
     ) -> Appended:
         scope = self._scope
-        request = make_request(scope.tenant, thread_id, rest, limits=scope.limits, default_rules=scope.rules, **options)
+        limits = scope.limits
+        make = partial(make_request, scope.tenant, thread_id, rest, limits=limits, default_rules=scope.rules, **options)
+        request = await _encoded(rest, make)
         window = Window(request.tenant, request.thread, thread_id, branch)
         appended = await with_digests(
-            request, lambda: scope.write(lambda sql: part(sql, window, request), moves=request.thread)
+            request.digests, lambda: scope.write(lambda sql: part(sql, window, request), moves=request.thread)
         )
         scope.count(request, appended)
         return appended
@@ -408,13 +417,15 @@ class MessageRepository:
         """
         require(STR, thread_id=thread_id, message_id=message_id)
         require(_MESSAGE, message=message)
-        request = make_request(
+        make = partial(
+            make_request,
             self._scope.tenant,
             thread_id,
             [message],
             limits=self._scope.limits,
             default_rules=self._scope.rules,
         )
+        request = await _encoded([message], make)
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.write(
             lambda sql: revise_message(sql, window, request, message_id), moves=window.thread
@@ -462,7 +473,8 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id, branch)
         if dry_run:
             return await self._scope.read(lambda sql: find_redacted(sql, window, seq), snapshot=True)
-        return await self._scope.write(lambda sql: redact_message(sql, window, seq))
+        known: dict[str, str] = {}
+        return await with_digests(known, lambda: self._scope.write(lambda sql: redact_message(sql, window, seq, known)))
 
     async def search(
         self,
@@ -579,6 +591,13 @@ class MessageRepository:
             on_open_calls="close",
         )
         return await self._scope.write(lambda sql: close_open_calls(sql, request, reason), moves=request.thread)
+
+
+async def _encoded(messages: Sequence[Any], make: Callable[[], T], beside: Any = None) -> T:
+    """What `make` makes of the messages and of a value beside them; in a thread if they are long, so that the event
+    loop goes on.
+    """
+    return await asyncio.to_thread(make) if is_long_batch(messages, beside) else make()
 
 
 _NAMES = """

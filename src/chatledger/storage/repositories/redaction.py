@@ -6,6 +6,7 @@ The thread stays whole: the role, seq, ids, the call that a result answers, time
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,13 +17,14 @@ from chatledger.errors import MessageNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation, is_redacted
 from chatledger.models.trusted import copy_with
+from chatledger.storage.append.gone import new_digests
 from chatledger.storage.append.partial import overwrite
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import cut, find_path, load_range
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.changes import find_given_up, load_bodies, replace_body
 from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.rows.digest import new_digest
+from chatledger.storage.rows.changes import Change
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.tables import branches, messages, outputs
@@ -31,16 +33,23 @@ REDACTED = "[redacted]"
 """The text that replaces words."""
 
 
-def redact_message(sql: Sql, window: Window, seq: int) -> ChatMessage:
-    """Redact the message and return it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
+def redact_message(sql: Sql, window: Window, seq: int, known: dict[str, str]) -> ChatMessage:
+    """Redact the message and return it. `known` are the slow digests that were computed for it. Raises ThreadNotFound,
+    BranchNotFound and MessageNotFound, and SlowDigests before anything is written.
+    """
     hold_thread(sql, window.tenant, window.thread_id)
     message, stored = _find(sql, window, seq)
     redacted = without_words(message, datetime.now(UTC))
+    own = [message] if stored and redacted is not message else []  # a redacted one has its digest
+    changes = load_bodies(sql, window, message.branch or 0, message.seq or 0)
+    earlier = [one.message for one in changes if one.message is not None and one.digest is None]
+    forms = [(one.branch or 0, one.seq or 0, encode_message(one)) for one in (*own, *earlier)]
+    digests = iter(new_digests(sql, window.tenant, window.thread, forms, known))
+    for one in own:
+        _keep_digest(sql, window, one, next(digests))
     if stored:
-        if redacted is not message:  # else the digest is there
-            _keep_digest(sql, window, message)
         _store(sql, window.tenant, window.thread_id, redacted)
-    _forget_bodies(sql, window, redacted)
+    _forget_bodies(sql, window, changes, redacted, digests)
     return redacted
 
 
@@ -106,26 +115,23 @@ def _store(sql: Sql, tenant: Tenant, thread_id: str, message: ChatMessage) -> No
     sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
 
 
-def _keep_digest(sql: Sql, window: Window, message: ChatMessage) -> None:
+def _keep_digest(sql: Sql, window: Window, message: ChatMessage, digest: str) -> None:
     """Keep a digest of the stored message, so that a late repeat of the append is known and stores nothing."""
     place = {"thread_id": window.thread_id, "branch": message.branch, "seq": message.seq}
-    values = encrypt_values(window.tenant, messages, {"digest": _digest(sql, window, message)}, **place)
+    values = encrypt_values(window.tenant, messages, {"digest": digest}, **place)
     sql.execute(update(messages).where(_at(messages, window.tenant, window.thread_id, message)).values(**values))
 
 
-def _digest(sql: Sql, window: Window, message: ChatMessage) -> str:
-    place = (message.branch or 0, message.seq or 0)
-    return new_digest(sql, window.tenant, window.thread, *place, encode_message(message))
-
-
-def _forget_bodies(sql: Sql, window: Window, redacted: ChatMessage) -> None:
-    """Remove the earlier forms of the message from its changes. The digest of each stays. If a change removed the
-    message, the redacted one stays too: a repeat by its key returns it.
+def _forget_bodies(
+    sql: Sql, window: Window, changes: Sequence[Change], redacted: ChatMessage, digests: Iterator[str]
+) -> None:
+    """Remove the earlier forms of the message from its changes. The digest of each stays, the next one of `digests`
+    where it has none. If a change removed the message, the redacted one stays too: a repeat by its key returns it.
     """
-    for change in load_bodies(sql, window, redacted.branch or 0, redacted.seq or 0):
+    for change in changes:
         if change.message is not None:
             left = None if change.kind == "revised" else redacted
-            kept = change.digest or _digest(sql, window, change.message)
+            kept = next(digests) if change.digest is None else change.digest
             replace_body(sql, window, replace(change, message=left, digest=kept))
 
 

@@ -32,7 +32,7 @@ from chatledger.storage.repositories.changes import (
     settle,
     take_position,
 )
-from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.rows.messages import encode_all
 from chatledger.storage.schema.tables import branches, messages
 
 _WORDS = ("content", "reasoning", "name", "response_metadata", "custom_data", "format", "residual")
@@ -51,7 +51,8 @@ def revise_message(sql: Sql, window: Window, request: AppendRequest, message_id:
     if stored is None:
         raise MessageNotFound(window.thread_id, message_id)
     revised = _with_words_of(request.messages[0], stored)
-    if encode_message(revised) == encode_message(stored):
+    one, other = encode_all([revised, stored])
+    if one == other:
         return stored
     branch, seq = stored.branch or 0, stored.seq or 0
     if settle(sql, window, [thread.branches[branch]], seq):

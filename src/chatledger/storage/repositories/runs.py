@@ -21,6 +21,7 @@ from chatledger.models.secrets import masked, masked_text
 from chatledger.storage.append.run_end import ended_by_ledger
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.repositories.bounded import Rows, fetch_rows
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page, write_cursor
 from chatledger.storage.repositories.many import chunks, read_ids
 from chatledger.storage.repositories.owned import owned
@@ -310,8 +311,9 @@ def _list(
         wanted.append(runs.c.run_id > read_cursor(cursor, str)[0])
     if status is not None:
         return _list_of_status(sql, tenant, and_(*wanted), status, limit)
-    rows = sql.execute(select(runs).where(*wanted).order_by(runs.c.run_id).limit(limit + 1)).mappings().all()
-    return to_page(rows, limit, lambda row: to_run(tenant, row), "run_id")
+    return to_page(
+        fetch_rows(sql, select(runs).where(*wanted), limit, "run_id"), lambda row: to_run(tenant, row), "run_id"
+    )
 
 
 def _list_of_status(sql: Sql, tenant: Tenant, wanted: ColumnElement[bool], status: RunStatus, limit: int) -> Page[Run]:
@@ -325,10 +327,10 @@ def _list_of_status(sql: Sql, tenant: Tenant, wanted: ColumnElement[bool], statu
     ends, found = end.subquery("ends"), said.subquery("found")
     own = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == found.c.run_id)
     joined = ends.outerjoin(found.join(runs, own), true())
-    rows = sql.execute(select(runs, ends).select_from(joined).order_by(runs.c.run_id)).mappings().all()
+    rows, more = fetch_rows(sql, select(runs, ends).select_from(joined), limit, "run_id")
     last_id, count = rows[0]["last_id"], rows[0]["scanned"]
     own_rows = [{name: row[name] for name in runs.c.keys()} for row in rows if row["run_id"] is not None]  # noqa: SIM118
-    page = to_page(own_rows, limit, lambda row: to_run(tenant, row), "run_id")
+    page = to_page(Rows(own_rows, more), lambda row: to_run(tenant, row), "run_id")
     if page.next_cursor is not None or count < _SCANNED:
         return page
     if isinstance(last_id, Undecoded):

@@ -8,7 +8,7 @@ are small, because a common word is found in them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, islice
@@ -24,9 +24,10 @@ from chatledger.models.json import dumps
 from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
+from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, write_cursor
 from chatledger.storage.repositories.owned import owned
-from chatledger.storage.repositories.pieces import fetch_pieces
+from chatledger.storage.repositories.pieces import fetch_pieces, fetch_some
 from chatledger.storage.repositories.search_text import Query, plain
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
 from chatledger.storage.rows.messages import is_damage
@@ -95,6 +96,20 @@ class _Piece(NamedTuple):
     def size(self) -> int:
         return 1 if self.segment is None else self.segment.last - self.segment.first + 1
 
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return (encode_text(self.thread.thread_id), *(self.segment or ()))
+
+    @property
+    def newer(self) -> _Piece:
+        assert self.segment is not None
+        return self._replace(segment=self.segment._replace(first=self.segment.first + self.size // 2))
+
+    @property
+    def older(self) -> _Piece:
+        assert self.segment is not None
+        return self._replace(segment=self.segment._replace(last=self.segment.first + self.size // 2 - 1))
+
 
 @dataclass(slots=True)
 class _Scan:
@@ -122,9 +137,11 @@ def search(sql: Sql, request: SearchRequest, cursor: str | None) -> Page[Hit]:
     """Raises InvalidCursor, and ThreadNotFound for `thread_id`."""
     scan = _Scan(sql, request)
     start = None if cursor is None else _read_place(request, cursor)
-    pieces, size = _pieces(scan, start), _FIRST
+    pieces: Iterator[_Piece] = _pieces(scan, start)
+    size = _FIRST
     while batch := _take(scan, pieces, size):
-        rows = _Rows(scan, [piece for piece in batch if piece.segment is not None])
+        rows = _Rows(scan, batch)
+        batch, pieces = rows.batch, chain(rows.left, pieces)
         for hit, place in _found(scan, batch, rows):
             scan.hits.append(hit)
             if len(scan.hits) == request.limit:
@@ -157,7 +174,6 @@ def _end(batch: Sequence[_Piece]) -> _Place:
 # --- Threads ----------------------------------------------------------------------------------------------------------
 
 _COLUMNS = tuple(threads.c[name] for name in ("thread_id", "title", "active_at", "created_at", "active_branch"))
-_LATEST_FIRST = (threads.c.active_at.desc(), threads.c.thread_id.desc())
 _WITH_BRANCH = (
     select(*_COLUMNS, branches.c.lineage, branches.c.last_seq)
     .select_from(threads)
@@ -188,22 +204,22 @@ def _thread_batches(scan: _Scan, start: _Place | None) -> Iterator[list[_Found]]
         yield _readable(scan, _read_threads(scan.sql, _WITH_BRANCH.where(*own, threads.c.thread_id == start.thread_id)))
     behind = None if start is None else (start.active_at, start.thread_id)
     while True:
-        page = _WITH_BRANCH.where(*own).order_by(*_LATEST_FIRST).limit(_THREADS)
+        page = _WITH_BRANCH.where(*own)
         if behind is not None:
             place = (literal(behind[0], Moment()), literal(behind[1], Key()))
             page = page.where(tuple_(threads.c.active_at, threads.c.thread_id) < tuple_(*place))
-        rows = _read_threads(scan.sql, page)
-        yield _readable(scan, rows)
-        if len(rows) < _THREADS:
+        found = fetch_rows(scan.sql, page, _THREADS, "active_at", "thread_id", newest_first=True)
+        yield _readable(scan, found.rows)
+        if not found.more:
             return
-        behind = (rows[-1]["active_at"], rows[-1]["thread_id"])
+        behind = (found.rows[-1]["active_at"], found.rows[-1]["thread_id"])
 
 
 def _read_threads(sql: Sql, statement: Any) -> Sequence[RowMapping]:
     return sql.execute(statement).mappings().all()
 
 
-def _readable(scan: _Scan, rows: Sequence[RowMapping]) -> list[_Found]:
+def _readable(scan: _Scan, rows: Sequence[RowMapping | Mapping[str, Any]]) -> list[_Found]:
     found: list[_Found] = []
     for row in rows:
         try:
@@ -213,7 +229,7 @@ def _readable(scan: _Scan, rows: Sequence[RowMapping]) -> list[_Found]:
     return found
 
 
-def _to_found(tenant: Tenant, row: RowMapping) -> _Found:
+def _to_found(tenant: Tenant, row: RowMapping | Mapping[str, Any]) -> _Found:
     thread_id, active = row["thread_id"], row["active_branch"]
     fields = decrypt_values(tenant, threads, {column.name: row[column.name] for column in _COLUMNS})
     if row["lineage"] is None:
@@ -267,7 +283,7 @@ def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[H
             for kind, text in rows.texts(row) if row is not None else _title(thread):
                 scan.characters += len(text)
                 if request.query.is_in(text):
-                    message = None if row is None else _Message(*row)
+                    message = None if row is None else _Message(*row[: len(_Message._fields)])
                     try:
                         hit = _hit(request, thread, message, kind, text)
                     except UNREADABLE:
@@ -325,44 +341,86 @@ class _Message(NamedTuple):
 
 _PART = ("thread_id", "branch", "seq", "idx", "channel", "kind", "text")
 _CALL = ("thread_id", "branch", "seq", "idx", "name", "arguments")
+_COLUMNS_OF = {"messages": _Message._fields, "message_parts": _PART, "tool_calls": _CALL}
+_LONG_COLUMN = {"messages": "text", "message_parts": "text", "tool_calls": "arguments"}
+_LONG_OF = {table: itemgetter(columns.index(_LONG_COLUMN[table])) for table, columns in _COLUMNS_OF.items()}
 
 
 class _Rows:
-    """The rows of a batch, as they are stored, but decrypted."""
+    """The rows of a batch, as they are stored, but decrypted. Of a batch of many bytes, only the first part is read."""
 
-    def __init__(self, scan: _Scan, pieces: Sequence[_Piece]) -> None:
+    def __init__(self, scan: _Scan, batch: Sequence[_Piece]) -> None:
         self._scan = scan
-        self._messages: dict[tuple[str, int], list[Row]] = defaultdict(list)
-        self._parts: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
-        self._calls: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
-        self.long: Iterable[str | None] = ()
+        self.batch, self.left = list(batch), list[_Piece]()
+        """The pieces that are read, and those of the given ones that are not."""
+        found = {"messages": self._read("messages", _Message._fields)}
+        if any(row[6] == "parts" for row in found["messages"]):
+            found["message_parts"] = self._read("message_parts", _PART)
+        if any(row[7] for row in found["messages"]):
+            found["tool_calls"] = self._read("tool_calls", _CALL)
+        if self.left:
+            found = {table: self._inside(rows) for table, rows in found.items()}
+        self.long: Iterable[str | None] = chain(*(map(_LONG_OF[table], rows) for table, rows in found.items()))
         """The long texts of the rows, as they are stored."""
-        if not pieces:
-            return
-        found = self._read("messages", _Message._fields, pieces)
-        scan.messages += len(found)
-        for row in found:
-            self._messages[row[0], row[1]].append(row)
+        self._messages = self._by_key("messages", found, 2)
+        self._parts, self._calls = self._by_key("message_parts", found, 3), self._by_key("tool_calls", found, 3)
         for rows in self._messages.values():
             rows.sort(key=itemgetter(2), reverse=True)
-        if any(row[6] == "parts" for row in found):
-            for part in sorted(self._read("message_parts", _PART, pieces), key=lambda row: row[3]):
-                self._parts[part[0], part[1], part[2]].append(part)
-        if any(row[7] for row in found):
-            for call in sorted(self._read("tool_calls", _CALL, pieces), key=lambda row: row[3]):
-                self._calls[call[0], call[1], call[2]].append(call)
+        scan.messages += len(found["messages"])
 
-    def _read(self, table: str, columns: Sequence[str], pieces: Sequence[_Piece]) -> Sequence[Row]:
-        request, rest, given = self._scan.request, "", dict[str, Any]()
-        if table == "messages":
-            rest = self._filters(given)
+    def _by_key(self, table: str, found: dict[str, Sequence[Row]], length: int) -> dict[Row, list[Row]]:
+        by_key: dict[Row, list[Row]] = defaultdict(list)
+        rows = found.get(table, ())
+        for row in aside(lambda: self._decrypted(table, _COLUMNS_OF[table], rows), map(_LONG_OF[table], rows)):
+            by_key[tuple(row[:length])].append(row)
+        return by_key
+
+    def _read(self, table: str, columns: Sequence[str]) -> Sequence[Row]:
+        """The rows of the batch, from which it drops the pieces that have too many bytes."""
+        request, given = self._scan.request, dict[str, Any]()
+        rest = self._filters(given) if table == "messages" else ""
         if table == "message_parts":
             rest = "WHERE r.channel = 'content' AND r.kind = 'text'"
-        places = [(encode_text(thread.thread_id), *(segment or ())) for thread, segment in pieces]
-        found = fetch_pieces(self._scan.sql, request.tenant, table, columns, places, rest, given)
-        long = itemgetter(columns.index("arguments" if table == "tool_calls" else "text"))
-        self.long = chain(self.long, map(long, found))
-        return aside(lambda: self._decrypted(table, columns, found), map(long, found))
+        while True:
+            places = [piece.place for piece in self.batch if piece.segment is not None]
+            if not places:
+                return ()
+            sql, named = self._scan.sql, _LONG_COLUMN[table]
+            rows, count = fetch_some(sql, request.tenant, table, columns, named, places, rest, given)
+            if count == len(places):
+                return rows
+            if count == 0 and self._first.size == 1:  # one message, which is read in any case
+                self._keep(1)
+                return fetch_pieces(sql, request.tenant, table, columns, places[:1], rest, given)
+            if count:
+                self._keep(count)
+                return rows
+            self._halve()
+
+    @property
+    def _first(self) -> _Piece:
+        return next(piece for piece in self.batch if piece.segment is not None)
+
+    def _keep(self, count: int) -> None:
+        """Leave all but the first pieces of messages."""
+        ends = [at for at, piece in enumerate(self.batch) if piece.segment is not None][count:]
+        if ends:
+            self.batch, self.left = self.batch[: ends[0]], self.batch[ends[0] :] + self.left
+
+    def _halve(self) -> None:
+        """Leave the older half of the first piece of messages, and what follows it."""
+        first = self._first
+        at = self.batch.index(first)
+        self.left = [first.older, *self.batch[at + 1 :], *self.left]
+        self.batch[at:] = [first.newer]
+
+    def _inside(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows of the pieces that are left in the batch."""
+        segments: dict[tuple[str, int], list[Segment]] = defaultdict(list)
+        for thread, segment in self.batch:
+            if segment is not None:
+                segments[encode_text(thread.thread_id), segment.branch].append(segment)
+        return [row for row in rows if any(one.first <= row[2] <= one.last for one in segments[row[0], row[1]])]
 
     def _filters(self, given: dict[str, Any]) -> str:
         """The conditions on messages, whose parameters it adds to `given`."""
@@ -405,7 +463,7 @@ class _Rows:
 
     def texts(self, row: Row) -> Iterator[tuple[HitField, str]]:
         """The texts of a message that a search looks at. Reasoning is none of them."""
-        thread_id, branch, seq, _, role, text, content_form, call_count, _ = row
+        thread_id, branch, seq, _, role, text, content_form, call_count, *_ = row
         key = (thread_id, branch, seq)
         words = self._text("messages", key, "text", text)
         if content_form == "parts":

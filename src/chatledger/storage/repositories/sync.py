@@ -89,7 +89,7 @@ def _find_equal(sql: Sql, window: Window, request: AppendRequest) -> Appended | 
     for path in _leaving(sql, window, at, branches.c.last_seq >= at + count):
         stored = load_range(sql, window.tenant, window.thread, path.branch, at + 1, path.last_seq)
         same = [message for message in stored if message.state != "synthetic"][:count]
-        gone = Gone(sql, request)
+        gone = Gone(sql, request, waits=True)
         if len(same) == count and all(map(partial(_was_same, gone), same, request.messages)):
             gone.settle()
             first, last = same[0].seq or 0, same[-1].seq or 0

@@ -7,19 +7,31 @@ of a text out of the database.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import Integer, RowMapping, TextClause, TextualSelect, bindparam, select, text
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    MappingResult,
+    RowMapping,
+    TextClause,
+    TextualSelect,
+    bindparam,
+    column,
+    select,
+    text,
+)
 from sqlalchemy.types import TypeEngine
 
 from chatledger.errors import InvalidCursor, ThreadNotFound
 from chatledger.models import Page, Thread
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import damaged_active_branch, read_lineage
+from chatledger.storage.repositories.bounded import FOUND, LARGEST, OF_ROW, SIZE, take
 from chatledger.storage.repositories.cursors import read_cursor, to_page
 from chatledger.storage.repositories.many import chunks
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, to_model
@@ -27,6 +39,7 @@ from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import branches, message_parts, messages, threads
 from chatledger.storage.schema.text import CIPHERTEXT_MARK, ESCAPE_MARK
 
+Row: TypeAlias = RowMapping | Mapping[str, Any]
 ThreadOrder: TypeAlias = Literal["active", "created"]
 """The order of a list of threads: by the time of the last write, or of the creation."""
 
@@ -72,6 +85,8 @@ FROM {{schema}}messages m WHERE m.tenant_id = :tenant AND m.thread_id = t.thread
   AND ({_has_words("m.text")} OR (m.content_form = 'parts' AND (SELECT p.idx {_PARTS}) IS NOT NULL))
 ORDER BY m.seq DESC LIMIT 1
 """
+_BYTES = f"{OF_ROW} + " + " + ".join(f"coalesce({{octets}}t.{name}{{octets_as}}, 0)" for name in ("title", "metadata"))
+_FITS = f"t.total <= {LARGEST} OR t.total = t.{SIZE}"
 _FOUND = f"""
 SELECT {", ".join(f"t.{column.name}" for column in _COLUMNS)}, b.lineage, b.last_seq, b.absent,
   m.branch, m.seq, {_beginning("m.text")}, p.idx, {_beginning("p.text")}
@@ -81,6 +96,7 @@ _TYPES: tuple[Any, ...] = (
     *(branches.c[name] for name in ("lineage", "last_seq", "absent")),
     *(messages.c[name].label(f"said_{name}") for name in ("branch", "seq", "text")),
     *(message_parts.c[name].label(f"part_{name}") for name in ("idx", "text")),
+    *(column(name, BigInteger()) for name in (SIZE, FOUND)),
 )
 
 # PostgreSQL reads the page first, whatever it expects, and then joins the rows of its threads by key. The limit of each
@@ -88,8 +104,14 @@ _TYPES: tuple[Any, ...] = (
 # Each table is compared with the tenant's parameter: distributed PostgreSQL does not take the tenant of an outer row.
 # The shape of a lineage is tested before it is read as JSON: a damaged one must not fail the statement of a whole page.
 _POSTGRESQL = f"""
-WITH page AS MATERIALIZED (SELECT t.* FROM {{schema}}threads t WHERE {{where}}{{order}})
-{_FOUND}
+WITH near AS MATERIALIZED (
+  SELECT t.*, {_BYTES} AS {SIZE} FROM {{schema}}threads t WHERE {{where}}{{order}}
+), sized AS (
+  SELECT t.*, sum({SIZE}) OVER ({{again}} ROWS UNBOUNDED PRECEDING) AS total, count(*) OVER () AS {FOUND} FROM near t
+), page AS MATERIALIZED (
+  SELECT * FROM sized t WHERE {{fits}}
+)
+{_FOUND}, t.{SIZE}, t.{FOUND}
 FROM page t
 LEFT JOIN LATERAL (
   SELECT * FROM {{schema}}branches b
@@ -117,7 +139,7 @@ m.branch = json_extract(b.lineage, json_each.fullkey || '[0]')
   AND m.seq BETWEEN max({_LOW}, b.last_seq - {_POSITIONS - 1}) AND min(coalesce({_HIGH}, b.last_seq), b.last_seq)
 """
 _SQLITE = f"""
-{_FOUND}
+{_FOUND}, {_BYTES}, 0
 FROM {{schema}}threads t
 LEFT JOIN {{schema}}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
@@ -146,13 +168,16 @@ _BINDS: dict[str, TypeEngine[Any]] = {
 
 @lru_cache(maxsize=256)
 def _statement(dialect: str, schema: str | None, where: str, order: str = "", again: str = "") -> TextualSelect:
-    template, in_segment, octets = (
-        (_POSTGRESQL, "m.branch = s.branch AND m.seq BETWEEN s.low AND s.high", "octet_length")
-        if dialect == "postgresql"
-        else (_SQLITE, _IN_SEGMENT, "length")
-    )
-    names = {"bytes": octets, "schema": _prefix(schema), "shape": _SHAPE, "where": where, "order": order}
-    return _bound(template.format(**names, in_segment=in_segment, again=again)).columns(*_TYPES)
+    """Without an order, all of the rows, and otherwise those that fit into a page."""
+    names = {"schema": _prefix(schema), "shape": _SHAPE, "where": where, "order": order, "again": again}
+    names["fits"] = _FITS if order else "true"
+    if dialect == "postgresql":
+        names |= {"bytes": "octet_length", "octets": "octet_length(", "octets_as": ")"}
+        statement = _POSTGRESQL.format(**names, in_segment="m.branch = s.branch AND m.seq BETWEEN s.low AND s.high")
+    else:
+        names |= {"bytes": "length", "octets": "length(CAST(", "octets_as": " AS BLOB))"}
+        statement = _SQLITE.format(**names, in_segment=_IN_SEGMENT)
+    return _bound(statement).columns(*_TYPES)
 
 
 def _bound(statement: str) -> TextClause:
@@ -175,7 +200,8 @@ def _prefix(schema: str | None) -> str:
 def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
     where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
     found = _read(sql, f"{where} AND t.thread_id = :thread_id", {**given, "thread_id": thread_id})
-    return _to_thread(tenant, found[0]) if found else None
+    row = found.one_or_none()
+    return None if row is None else _to_thread(tenant, row)
 
 
 def find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
@@ -187,12 +213,12 @@ def find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[st
     return found
 
 
-def _read(sql: Sql, where: str, given: dict[str, Any], order: str = "", again: str = "") -> Sequence[RowMapping]:
+def _read(sql: Sql, where: str, given: dict[str, Any], order: str = "", again: str = "") -> MappingResult:
     statement = _statement(sql.dialect, sql.schema, where, order, again)
-    return sql.execute(statement, given).mappings().all()
+    return sql.execute(statement, given).mappings()
 
 
-def _to_thread(tenant: Tenant, row: RowMapping) -> Thread:
+def _to_thread(tenant: Tenant, row: Row) -> Thread:
     """Raises DamagedCell and EncryptionError."""
     fields = decrypt_values(tenant, threads, {column.name: row[column.name] for column in _COLUMNS})
     thread_id, active = row["thread_id"], row["active_branch"]
@@ -211,7 +237,7 @@ def _to_thread(tenant: Tenant, row: RowMapping) -> Thread:
     return to_model(Thread, threads, fields, {**fields, **beside})
 
 
-def _preview(tenant: Tenant, row: RowMapping) -> str | None:
+def _preview(tenant: Tenant, row: Row) -> str | None:
     place = {"thread_id": row["thread_id"], "branch": row["said_branch"], "seq": row["said_seq"]}
     if row["part_text"] is not None:
         found = decrypt_values(tenant, message_parts, {"text": row["part_text"]}, **place, idx=row["part_idx"])
@@ -292,10 +318,11 @@ def list_threads(sql: Sql, tenant: Tenant, chosen: ThreadFilter, window: ThreadW
         given["thread_id"] = window.after
     direction = "DESC" if window.newest_first else "ASC"
     again = f" ORDER BY t.{window.column} {direction}, t.thread_id {direction}"
-    rows = _read(sql, condition, {**given, "size": window.limit + 1}, f"{again} LIMIT :size", again)
-    if not rows and window.after is not None:
+    read = _read(sql, condition, {**given, "size": window.limit + 1}, f"{again} LIMIT :size", again)
+    found = take(read, window.limit)
+    if not found.rows and window.after is not None:
         _require_found(sql, tenant, chosen, window.after)
-    return to_page(rows, window.limit, lambda row: _to_thread(tenant, row), window.column, "thread_id", of=window.name)
+    return to_page(found, lambda row: _to_thread(tenant, row), window.column, "thread_id", of=window.name)
 
 
 def _place_of(sql: Sql, chosen: ThreadFilter, window: ThreadWindow) -> str:

@@ -19,7 +19,7 @@ from chatledger.storage.rows.messages import (
     GIVEN_COLUMNS,
     MESSAGE_COLUMNS,
     decode_messages,
-    encode_message,
+    encode_all,
 )
 from chatledger.storage.schema.tables import revisions
 from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_json, to_microseconds
@@ -85,7 +85,7 @@ _PLAIN = ("branch", "seq", "idx", "kind", "target_branch", "target_seq", "messag
 
 def write_body(message: ChatMessage) -> JsonObject:
     """The body of a stored message: the columns of its row that are not NULL, its parts and its calls."""
-    encoded = encode_message(message)
+    (encoded,) = encode_all([message])
     placed = {
         "seq": message.seq,
         "state": message.state,

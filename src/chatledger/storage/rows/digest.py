@@ -10,25 +10,13 @@ from __future__ import annotations
 import hashlib
 
 from chatledger.models.json import dumps
-from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.derive import netstring
-from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
-from chatledger.storage.rows.secrets import hmac_of, make_secret
+from chatledger.storage.rows.secrets import hmac_of
 
 _SLOW = "scrypt-14-8-1"
 """The hash and its costs. Other costs get another version, because digests of this one stay stored."""
 _KEYED = "hmac-sha256"
-
-
-def new_digest(sql: Sql, tenant: Tenant, thread: str, branch: int, seq: int, form: EncodedMessage) -> str:
-    """The digest of the form that stood at this place, in a transaction; `thread` is the key as stored. Raises
-    EncryptionError.
-    """
-    if tenant.encryption is None:
-        return slow_digest(tenant.key, thread, branch, seq, form)
-    secret = make_secret(sql, tenant, "digest_secret")
-    return keyed_digest(secret, tenant.key, thread, branch, seq, form)
 
 
 def is_keyed(digest: str) -> bool:

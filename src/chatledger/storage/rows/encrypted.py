@@ -17,12 +17,23 @@ from chatledger.storage.schema.tables import tenants
 
 _RECORDED = "SELECT 1 FROM {schema}chatledger_version WHERE encrypted_at IS NOT NULL"
 _RECORD = "UPDATE {schema}chatledger_version SET encrypted_at = :now WHERE encrypted_at IS NULL"
+_MAY_RECORD = "SELECT has_column_privilege('{schema}chatledger_version', 'encrypted_at', 'UPDATE')"
+_MIGRATE = "run as the owner of the tables: chatledger migrate --encrypted"
 MARKED_TENANT = "SELECT 1 FROM {schema}tenants WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL"
 """Rows if the tenant is marked. A distributed database runs it, and statements that contain it, on the one server that
 has the tenant's rows. The record is on the coordinator, so there it is read by a statement of its own.
 """
 ENCRYPTED_TENANT = f"{MARKED_TENANT} UNION ALL {_RECORDED}"
 """Rows if a ledger without keys may store nothing for the tenant. For a database that is not distributed."""
+_UNLESS_ENCRYPTED = {
+    distributed: f" AND NOT EXISTS ({asked})"
+    for distributed, asked in ((False, ENCRYPTED_TENANT), (True, MARKED_TENANT))
+}
+
+
+def unless_encrypted(tenant: Tenant, *, distributed: bool = False) -> str:
+    """The condition under which a statement stores words without keys; none for a ledger with keys."""
+    return "" if tenant.encryption is not None else _UNLESS_ENCRYPTED[distributed]
 
 
 def is_recorded(sql: Sql) -> bool:
@@ -39,7 +50,7 @@ def is_marked(sql: Sql, tenant: Tenant) -> bool:
 
 def mark(sql: Sql, tenant: Tenant) -> None:
     """Mark the tenant as encrypted, and the database too if its keys are required. From then on a ledger without keys
-    refuses to write for it.
+    refuses to write for it. Raises EncryptionError if the database is not recorded yet and only `migrate` can.
     """
     assert tenant.encryption is not None
     now = datetime.now(UTC)
@@ -47,17 +58,33 @@ def mark(sql: Sql, tenant: Tenant) -> None:
         own = (tenants.c.tenant_id == tenant.name, tenants.c.encrypted_at.is_(None))
         sql.execute(update(tenants).where(*own).values(encrypted_at=now))
     if tenant.encryption.required and not is_recorded(sql):
-        sql.fetch(_RECORD, {"now": sql.moment(now)})
+        _record(sql, now)
+
+
+def _record(sql: Sql, now: datetime) -> None:
+    """Record that the database is encrypted, for all tenants. Raises EncryptionError if only `migrate` can."""
+    if sql.distributed:  # a writer that remembers the end of a thread reads its own server only, and not the record
+        raise EncryptionError(
+            "not-recorded", f"a write cannot record that a distributed database is encrypted; {_MIGRATE}"
+        )
+    if sql.dialect == "postgresql" and not sql.fetch(_MAY_RECORD, {})[0][0]:
+        raise EncryptionError("not-recorded", f"this role may not record that the database is encrypted; {_MIGRATE}")
+    sql.fetch(_RECORD, {"now": sql.moment(now)})
 
 
 def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:
     """Raises EncryptionError if the tenant or the database is encrypted and the ledger has no keys."""
-    if tenant.encryption is not None:
-        return
-    asked = MARKED_TENANT if sql.distributed else ENCRYPTED_TENANT
-    if sql.fetch(asked, {"tenant": tenant.key}):
-        raise tenant_encrypted(tenant.name)
+    refuse_marked(sql, tenant)
     refuse_recorded(sql, tenant)
+
+
+def refuse_marked(sql: Sql, tenant: Tenant) -> None:
+    """The same in one statement. On a distributed database it raises only for an encrypted tenant, so the transaction
+    has to look for the record as well.
+    """
+    asked = MARKED_TENANT if sql.distributed else ENCRYPTED_TENANT
+    if tenant.encryption is None and sql.fetch(asked, {"tenant": tenant.key}):
+        raise tenant_encrypted(tenant.name)
 
 
 def refuse_recorded(sql: Sql, tenant: Tenant) -> None:

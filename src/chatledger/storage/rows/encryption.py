@@ -15,6 +15,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
@@ -27,6 +28,8 @@ from chatledger.errors import (
     EncryptionError,
     InvalidArgument,
 )
+from chatledger.models.json import STORED
+from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.cell_counts import CellCounts
 from chatledger.storage.rows.derive import netstring
@@ -158,7 +161,12 @@ class Encryption:
         cells, place = _layout(table, tuple(columns), len(key))
         if not cells or not rows:
             return rows
-        ring = self.ring()
+        ring, words = self.ring(), [map(itemgetter(index), rows) for index in cells]
+        return aside(lambda: self._encrypt(ring, cells, place, rows, key), *words)
+
+    def _encrypt(
+        self, ring: TenantKeys, cells: Mapping[int, str], place: Sequence[int], rows: Sequence[Cells], key: Cells
+    ) -> Sequence[Cells]:
         header, cipher = ring.header, ring.ciphers[ring.header]
         contexts = _with_header(cells, header)
         before = self._tenant_place + "".join(map(netstring, key))
@@ -384,7 +392,7 @@ def to_model(
     Raises DamagedCell for a field that the model refuses, such as a text in a column of numbers: SQLite stores it.
     """
     try:
-        return model(**fields)
+        return model.model_validate(fields, context=STORED)
     except ValidationError as error:
         names = [str(problem["loc"][0]) for problem in error.errors(include_input=False) if problem["loc"]]
         column = next((name for name in (columns.get(name, name) for name in names) if name in table.c), None)

@@ -97,9 +97,10 @@ class Encryption:
         ledger = await Ledger.open(url, keys=Encryption(read_keys("keys.json"), required=True))
 
     With `required`, the first write records that the database is encrypted, as `chatledger migrate --encrypted` does.
-    From then on a ledger without keys stores nothing, for no tenant. This ledger itself never stores or reads plain
-    text, even if somebody removed the record: a tenant without keys raises EncryptionError. Raises InvalidArgument if
-    `keys` is no KeyRing and no function.
+    It raises EncryptionError, and stores nothing, if its role may not record it or the tables are distributed by
+    tenant: run the command first. From then on a ledger without keys stores nothing, for no tenant. This ledger itself
+    never stores or reads plain text, even if somebody removed the record: a tenant without keys raises EncryptionError.
+    Raises InvalidArgument if `keys` is no KeyRing and no function.
     """
 
     __slots__ = ("keys", "required")

@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Column
+from sqlalchemy.util.concurrency import in_greenlet
 
 from chatledger.errors import ChatLedgerError, DamagedCell, EncryptionError, StorageError
 from chatledger.models import (
@@ -34,7 +35,7 @@ from chatledger.models import (
 from chatledger.models.base import refuse_own_fields
 from chatledger.models.json import dumps
 from chatledger.models.trusted import blank, build, revive_all
-from chatledger.storage.drivers.asyncpg import aside
+from chatledger.storage.drivers.asyncpg import LONG, apart, aside
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.encryption import TABLES, Tenant, damaged_cell
 from chatledger.storage.schema.columns import JsonText, can_decode
@@ -102,15 +103,17 @@ class EncodedMessage(NamedTuple):
         return self.message[_RUN_ID]  # type: ignore[no-any-return]
 
     @property
-    def characters(self) -> int:
+    def texts(self) -> list[str]:
         cells = (self.message, *self.parts, *self.calls)
-        return sum([len(value) for row in cells for value in row if type(value) is str])
+        return [value for row in cells for value in row if type(value) is str]
+
+    @property
+    def characters(self) -> int:
+        return sum(map(len, self.texts))
 
     @property
     def bytes(self) -> int:
-        cells = (self.message, *self.parts, *self.calls)
-        texts = [value for row in cells for value in row if type(value) is str]
-        return sum([len(text) if text.isascii() else len(text.encode()) for text in texts])
+        return sum([len(text) if text.isascii() else len(text.encode()) for text in self.texts])
 
 
 def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:
@@ -142,6 +145,46 @@ def encode_message(message: ChatMessage, message_id: str | None = None) -> Encod
         tuple(_numbered(content, reasoning)) if content or reasoning else (),
         tuple([(idx, *_encode_call(call)) for idx, call in enumerate(calls)]) if calls else (),
     )
+
+
+def encode_all(messages: Sequence[ChatMessage]) -> list[EncodedMessage]:
+    """The messages encoded, for plain code that may run in a greenlet of the event loop: it does a long batch in a
+    thread.
+    """
+
+    def encode() -> list[EncodedMessage]:
+        return [*map(encode_message, messages)]
+
+    return apart(encode) if in_greenlet() and is_long_batch(messages) else encode()
+
+
+def is_long_batch(messages: Sequence[Any], beside: Any = None) -> bool:
+    """Whether the messages, with a value that is written beside them, have about LONG characters, or as much work. It
+    looks no further, and what is no message has none.
+    """
+    left, pending = LONG, [beside] if beside else []
+    for message in messages if isinstance(messages, (list, tuple)) else ():
+        try:
+            pending += filter(None, _long_fields(message.__dict__))
+        except (AttributeError, KeyError):
+            continue
+    while pending and left > 0:
+        item = pending.pop()
+        left -= _AROUND
+        if isinstance(item, str):
+            left -= len(item)
+        elif isinstance(item, dict):
+            pending += [*item, *item.values()]
+        elif isinstance(item, list):
+            pending += item
+        elif (fields := getattr(item, "__dict__", None)) is not None:  # a part or a call
+            pending += filter(None, fields.values())
+    return left <= 0
+
+
+_long_fields = itemgetter("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "residual")
+_AROUND = 512
+"""Characters that take as long to encode as any value does besides."""
 
 
 def is_encoded_alike(message: ChatMessage, other: ChatMessage) -> bool:

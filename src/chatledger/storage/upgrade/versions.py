@@ -106,8 +106,9 @@ def create_schema(connection: Connection, schema: str | None) -> None:
 
 
 def record_encrypted(connection: Connection, schema: str | None) -> None:
-    """Record that the database is encrypted, if its revision has a place for that. What each writer remembers of the
-    branches becomes stale, so that its next append looks, and a ledger without keys finds the record.
+    """Record that the database is encrypted, if its revision has a place for that. The new stamps wait for each
+    transaction that has moved a tip, so none commits plain text later. They also make stale what each writer remembers
+    of the branches: on a distributed database only a writer that looks finds the record.
     """
     if read_status(connection, schema).encrypted:
         return

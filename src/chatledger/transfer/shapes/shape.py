@@ -71,7 +71,9 @@ class Shape(Protocol):
         ...
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """The part of the record that identifies it, if no id field is given."""
+        """The record's own id, a text, if it always has one. Else the part by which an earlier release identified a
+        record without an id field.
+        """
         ...
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:

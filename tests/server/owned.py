@@ -1,0 +1,126 @@
+"""A request for each route that its own user may send, and that does what the route is for. So what a token of another
+scope is refused or allowed is a matter of the scope alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from chatledger import ChatMessage, Ledger
+from chatledger.models import ImagePart
+from tests.conversations import assistant, call
+from tests.server.visits import IDS, QUESTION, RUN, SECRET, store_things
+
+CALLS, PICTURE = "bob's calls", "bob's picture"
+_PIXEL = "iVBORw0KGgo="
+_READ_BY_POST: frozenset[str] = frozenset({"POST /login", "POST /logout"})
+"""Requests that store nothing in the ledger."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a request sends beside its path."""
+
+    json: Any = None
+    form: Mapping[str, str] | None = None
+    query: Mapping[str, Any] = field(default_factory=dict)
+    path: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def changes(route: str) -> bool:
+    """Whether the route is there to change what is stored."""
+    return not route.startswith(("GET ", "HEAD ")) and route not in _READ_BY_POST
+
+
+REQUESTS: Mapping[str, Sent] = {
+    "GET /healthz": Sent(),
+    "HEAD /healthz": Sent(),
+    "GET /v1/openapi.json": Sent(),
+    "HEAD /v1/openapi.json": Sent(),
+    "GET /v1/me": Sent(),
+    "GET /v1/metrics": Sent(),
+    "GET /v1/threads": Sent(),
+    "POST /v1/threads": Sent({"title": "new"}),
+    "GET /v1/threads/{thread_id}": Sent(),
+    "PATCH /v1/threads/{thread_id}": Sent({"title": "other"}),
+    "POST /v1/threads/{thread_id}/archive": Sent(),
+    "POST /v1/threads/{thread_id}/unarchive": Sent(),
+    "POST /v1/threads/{thread_id}/copy": Sent({}),
+    "POST /v1/threads/{thread_id}/close-open-calls": Sent({}, path={"thread_id": CALLS}),
+    "GET /v1/threads/{thread_id}/messages": Sent(),
+    "POST /v1/threads/{thread_id}/messages": Sent({"messages": [QUESTION]}),
+    "GET /v1/threads/{thread_id}/messages/{message_id}": Sent(),
+    "PUT /v1/threads/{thread_id}/messages/{message_id}": Sent(QUESTION),
+    "GET /v1/threads/{thread_id}/messages/{message_id}/revisions": Sent(),
+    "GET /v1/threads/{thread_id}/branches": Sent(),
+    "POST /v1/threads/{thread_id}/branches": Sent({"at": 1}),
+    "POST /v1/threads/{thread_id}/branches/{branch}/activate": Sent(),
+    "POST /v1/threads/{thread_id}/rewind": Sent({"to": 0, "branch": 1}),
+    "GET /v1/threads/{thread_id}/alternatives": Sent(query={"seq": 1, "branch": 0}),
+    "GET /v1/threads/{thread_id}/events": Sent(),
+    "GET /v1/search/messages": Sent(query={"q": SECRET}),
+    "GET /v1/search/threads": Sent(query={"q": SECRET}),
+    "POST /v1/threads/{thread_id}/runs": Sent({"agent": "a"}),
+    "GET /v1/runs": Sent(),
+    "GET /v1/runs/{run_id}": Sent(),
+    "POST /v1/runs/{run_id}/finish": Sent({"status": "completed", "usage": {"cost": "0.1"}}),
+    "POST /v1/feedback": Sent({"run_id": RUN, "key": "k", "score": 1}),
+    "GET /v1/feedback": Sent(),
+    "GET /v1/feedback/current": Sent(),
+    "GET /v1/feedback/summary": Sent(),
+    "GET /v1/feedback/compare": Sent(query={"key": SECRET}),
+    "POST /v1/feedback/{feedback_id}/retract": Sent(),
+    "GET /v1/usage": Sent(query={"by": "user"}),
+    "GET /v1/stats": Sent(),
+    "GET /v1/conversations": Sent(),
+    "POST /v1/conversations": Sent({"items": [QUESTION]}),
+    "GET /v1/conversations/{conversation_id}": Sent(),
+    "POST /v1/conversations/{conversation_id}": Sent({"metadata": {"a": "b"}}),
+    "GET /v1/conversations/{conversation_id}/items": Sent(),
+    "POST /v1/conversations/{conversation_id}/items": Sent({"items": [QUESTION]}),
+    "GET /v1/conversations/{conversation_id}/items/{item_id}": Sent(),
+    "GET /": Sent(),
+    "GET /usage": Sent(),
+    "GET /threads/{thread_id}": Sent(),
+    "GET /threads/{thread_id}/messages": Sent(query={"after": "0"}),
+    "GET /threads/{thread_id}/messages/{message_id}/json": Sent(),
+    "GET /threads/{thread_id}/media/{message_id}/{index}": Sent(path={"thread_id": CALLS, "message_id": PICTURE}),
+    "POST /threads/{thread_id}/score": Sent(form={"run_id": RUN, "key": "k", "score": "1"}),
+    "POST /threads/{thread_id}/activate": Sent(form={"branch": "0"}),
+    "GET /login": Sent(),
+    "POST /login": Sent(form={"token": "wrong"}),
+    "POST /logout": Sent(),
+    "GET /static/{name}": Sent(path={"name": "page.css"}),
+    "DELETE /v1/threads/{thread_id}/messages/{message_id}": Sent(),
+    "DELETE /v1/conversations/{conversation_id}/items/{item_id}": Sent(),
+    "DELETE /v1/conversations/{conversation_id}": Sent(),
+    "DELETE /v1/threads/{thread_id}": Sent(),
+}
+"""In an order in which each still finds what it is about: those that delete come last."""
+
+
+async def store_owned(ledger: Ledger) -> None:
+    """Bob's things of the walk, and a thread of his with a picture and an open call."""
+    await store_things(ledger)
+    bob = ledger.user("bob")
+    picture = ChatMessage(role="user", content=[ImagePart(data=_PIXEL, mime_type="image/png")], message_id=PICTURE)
+    await bob.messages.append(CALLS, [picture], create=True)
+    await bob.messages.append(CALLS, [assistant(calls=[call("c")])])
+
+
+async def send(client: httpx.AsyncClient, route: str, sent: Sent) -> httpx.Response:
+    method, _, path = route.partition(" ")
+    for name, value in {**IDS, "index": "0", **sent.path}.items():
+        path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    return await client.request(method, path, params=sent.query, json=sent.json, data=sent.form, headers=sent.headers)
+
+
+def said(response: httpx.Response) -> str:
+    """All that the answer says, its headers too."""
+    return f"{response.status_code} {response.headers} {response.text}"

@@ -1,0 +1,162 @@
+"""Other callers do not wait for a large request: the event loop does little of it at once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from chatledger import Ledger
+from chatledger.models import weight
+from chatledger.models.limits import MOST_VALUES
+from chatledger.server import create_app, json_request
+from chatledger.server.pages import LARGEST
+from tests.conftest import Database
+from tests.server.conftest import by_header, client_of, json_of
+from tests.server.steps import CALLS, Steps, counted
+
+MESSAGES = "/v1/threads/t/messages"
+MOST = MOST_VALUES - 20
+LONG = "x" * 1_000_000
+PARTS = [{"kind": "text", "text": "a"}] * (MOST // 3)
+TEXTS = [{"type": "text", "text": "a"}] * (MOST // 3)
+
+
+def said(role: str, **fields: Any) -> dict[str, Any]:
+    return {"create": True, "messages": [{"role": role, **fields}]}
+
+
+BODIES: dict[str, tuple[str, Any, int]] = {
+    "wrong parts": (MESSAGES, said("user", content=[*PARTS, {}]), 400),
+    "too many messages": (
+        MESSAGES,
+        {"create": True, "messages": [{"role": "user", "content": "a"}] * (MOST // 8)},
+        413,
+    ),
+    "lists": (MESSAGES, {"create": True, "payload": [[]] * (MOST // 2)}, 400),
+    "an unknown object": (MESSAGES, {"create": True, "payload": {f"k{at}": [] for at in range(MOST // 2)}}, 400),
+    "a payload of parts": (MESSAGES, {"create": True, "payload": [{"role": "user", "content": TEXTS}, 0]}, 400),
+    "keys": ("/v1/threads", {"metadata": {f"k{at}": 1 for at in range(MOST)}}, 400),
+    "items": ("/v1/conversations", {"items": [{"role": "user", "content": TEXTS[:1_400]}] * 6 + [0]}, 400),
+    "long texts": (MESSAGES, {"messages": [{"role": "user", "content": LONG}] * 4}, 404),
+    "a long payload": (MESSAGES, {"payload": [{"role": "user", "content": LONG}] * 4}, 404),
+}
+
+
+LISTS = {
+    "threads": "/v1/threads?limit=200",
+    "runs": "/v1/runs?limit=200",
+    "scores": "/v1/feedback?limit=200",
+    "revisions": "/v1/threads/long/messages/m1/revisions",
+}
+"""PostgreSQL's driver hands over a whole page of these, of up to 8 MiB."""
+READS = {
+    **LISTS,
+    "parts": "/v1/threads/parts/messages",
+    "a prompt of parts": "/v1/threads/parts/messages?format=openai-chat&view=model",
+    "a prompt of calls": "/v1/threads/calls/messages?format=openai-chat&view=model",
+    "long messages": "/v1/threads/long/messages",
+    "the page of parts": "/threads/parts",
+    "a message of parts as JSON": "/threads/parts/messages/m1/json",
+    "a long message as JSON": "/threads/long/messages/m1/json",
+}
+
+
+@pytest.fixture
+async def client(ledger: Ledger) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(create_app(ledger, authenticate=by_header), "eve") as client:
+        for path in {path for path, _, _ in BODIES.values()}:  # the first request of a route prepares it
+            await client.post(path, content=b"0")
+        for path in READS.values():
+            await client.get(path)
+        yield client
+
+
+@pytest.mark.parametrize("name", BODIES)
+async def test_a_large_body_is_read_beside_the_loop(client: httpx.AsyncClient, name: str) -> None:
+    steps = await steps_of_body(client, name)
+    assert steps.is_short, steps
+
+
+async def steps_of_body(client: httpx.AsyncClient, name: str) -> Steps:
+    path, body, status = BODIES[name]
+    content = json.dumps(body).encode()
+    async with counted() as steps:
+        answer = await client.post(path, content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status, answer.text[:500]
+    return steps
+
+
+@pytest.fixture
+async def filled(ledger: Ledger, client: httpx.AsyncClient) -> httpx.AsyncClient:
+    """A tenant with what no step of the loop should handle at once."""
+    words = {"parts": [{"kind": "text", "text": "a"}] * 3_000, "long": LONG}
+    for thread, content in words.items():
+        said = [{"role": "user", "content": content, "message_id": f"m{number}"} for number in range(3)]
+        json_of(await client.post(f"/v1/threads/{thread}/messages", json={"create": True, "messages": said}), 201)
+        other = {"role": "user", "content": content[1:]}
+        json_of(await client.put(f"/v1/threads/{thread}/messages/m1", json=other))
+    asked = [{"role": "assistant", "tool_calls": [{"id": f"c{number}", "name": "a"} for number in range(2_000)]}]
+    json_of(await client.post("/v1/threads/calls/messages", json={"create": True, "messages": asked}), 201)
+    data = {"a": [1] * 15_000}
+    for number in range(10):
+        json_of(await client.post("/v1/threads", json={"metadata": data}), 201)
+        run = {"run_id": f"r{number}", "metadata": data, "input": LONG[:400_000]}
+        json_of(await client.post("/v1/threads/long/runs", json=run), 201)
+        score = {"run_id": "r0", "key": f"k{number}", "score": 1, "kwargs": data}
+        json_of(await client.post("/v1/feedback", json=score), 201)
+    return client
+
+
+async def test_a_large_answer_is_written_beside_the_loop(filled: httpx.AsyncClient, database: Database) -> None:
+    steps = {name: await steps_of_read(filled, path) for name, path in READS.items()}
+    pages = LISTS if database.kind == "postgresql" else {}
+    long = {name: one for name, one in steps.items() if not one.is_short}
+    assert {name: one for name, one in long.items() if name not in pages} == {}
+    assert all(one.calls < CALLS and one.characters <= LARGEST for one in long.values()), long
+
+
+async def steps_of_read(client: httpx.AsyncClient, path: str) -> Steps:
+    async with counted() as steps:
+        answer = await client.get(path)
+    assert answer.status_code == 200, answer.text[:500]
+    return steps
+
+
+async def test_the_count_notices_what_the_loop_does(filled: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weight, "LIGHT", 10**9)
+    monkeypatch.setattr(json_request, "_LARGE", 10**9)
+    steps = {name: await steps_of_body(filled, name) for name in BODIES}
+    steps |= {name: await steps_of_read(filled, path) for name, path in READS.items()}
+    assert {name: one for name, one in steps.items() if one.is_short} == {}
+
+
+IMPORTS = """
+import sys
+from contextlib import suppress
+from chatledger import ChatLedgerError, ChatMessage, History, Ledger
+from chatledger.server import Caller, create_app
+create_app(Ledger.open(sys.argv[1]), authenticate=Caller)
+before = set(sys.modules)
+from chatledger.formats import format_names, recognise
+from chatledger.formats.history import HistoryFormat
+with suppress(ChatLedgerError):
+    recognise([[]])
+history = History("t", 0, [ChatMessage(role="user", content="a")], 1, mark="m")
+for name in format_names():
+    for view in ("stored", "model"):
+        with suppress(ChatLedgerError):
+            HistoryFormat.of(name, view=view, as_="dicts", carry=False).write(history)
+print(sorted(name for name in sys.modules.keys() - before if name.startswith("chatledger")))
+"""
+
+
+def test_the_server_has_imported_what_requests_need(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", IMPORTS, str(tmp_path / "chat.db")]
+    assert subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout == "[]\n"
