@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 from chatledger.errors import EncodeError, FormatError, InvalidArgument, MissingExtra
-from chatledger.formats import Codec, Encoded, ModelCodec, asked_before, format_names, get_codec, in_kind
+from chatledger.formats import Codec, ModelCodec, Written, asked_before, format_names, get_codec, in_kind
 from chatledger.formats.codec import Decoded, checked
 from chatledger.formats.losses.capabilities import SAMPLES
-from chatledger.formats.losses.codes import RESIDUAL
-from chatledger.formats.losses.measure import Written, losses_between
+from chatledger.formats.losses.measure import losses_between, write
 from chatledger.models import LENIENT, ChatMessage, Loss, TextPart
 from chatledger.models.json import MAX_DEPTH, json_problem, same_json
 
@@ -55,7 +53,7 @@ def check_format(codec: Codec, samples: Iterable[object]) -> None:
     - *storage*: the ledger stores its messages as they were decoded.
     - *windows*: a page of them, wherever it is cut, is written and read.
     - *conversion*: the codec writes messages of every other format, and every other format writes those of the samples.
-    - *losses*: `encode` reports exactly the values of the messages that its payload lacks.
+    - *losses*: they can be measured: `encode` reports which messages it wrote each message of its payload from.
     - *errors*: a payload that is not of the format raises a FormatError, and `recognises` raises nothing.
     - *detection*: no format that is asked earlier recognises a sample that this one recognises, and this one recognises
       no payload of another format.
@@ -144,13 +142,15 @@ class _Check:
         if wrong:
             self._note(where, f"decode gives messages with the format {wrong.pop()!r}")
         before = _said(messages)
-        encoded = self._call(where, "encode", lambda: self.codec.encode(messages))
+        encoded = self._encoded(where, messages)
         if encoded is None:
             return
         if _said(messages) != before:
             self._note(where, "encode changes the messages")
-        if encoded.losses:
-            self._note(where, f"encode tells losses of what decode gave: {_told(encoded.losses)}")
+        back = self._decode(f"{where}, written", encoded.payload, rules="lenient")
+        losses = [] if back is None else losses_between(messages, back.messages, encoded)
+        if losses:
+            self._note(where, f"what decode gave is not what it gives after encode: {_told(losses)}")
         if json_problem(payload, max_depth=MAX_DEPTH) is None:
             if not same_json(encoded.payload, payload):
                 self._note(where, f"does not come back equal, but as {_said(encoded.payload)[:200]}")
@@ -184,9 +184,9 @@ class _Check:
             self._call(where, "decode", lambda: other.decode(encoded.payload, rules="lenient"))
 
     def _written(self, where: str, messages: Sequence[ChatMessage]) -> None:
-        """The messages are written, with and without `carry`, and what cannot be read back is told."""
+        """The messages are written, with and without `carry`, as a payload whose losses can be measured."""
         for carry in (False, True):
-            encoded = self._call(where, "encode", partial(self.codec.encode, messages, carry=carry))
+            encoded = self._encoded(where, messages, carry=carry)
             if encoded is None:
                 return
             problem = json_problem(encoded.payload, max_depth=2 * MAX_DEPTH)
@@ -194,25 +194,26 @@ class _Check:
                 self._note(where, f"encode gives a payload that is not JSON: {problem[0]} {problem[1]}")
             decoded = self._decode(f"{where}, written", encoded.payload, rules="lenient")
             if decoded is not None:
-                self._losses(where, messages, encoded, decoded.messages)
+                self._origins(where, messages, encoded, len(decoded.messages))
 
-    def _losses(
-        self, where: str, messages: Sequence[ChatMessage], encoded: Encoded, back: Sequence[ChatMessage]
-    ) -> None:
-        sources = [source for origin in encoded.origins for source in origin]
-        if len(encoded.origins) != len(back) or not {*sources} <= {*range(len(messages))}:
-            self._note(
-                where, f"the origins are {list(encoded.origins)} for {len(messages)} messages read as {len(back)}"
-            )
-            return
-        own = [index for index, message in enumerate(messages) if message.format == self.codec.name]
-        true = {*losses_between(messages, back, Written(encoded.payload, encoded.origins, own))}
-        # Only the codec knows what a residual contains, so it may report that it did not use one.
-        told = {*encoded.losses} - {Loss(RESIDUAL, messages[index].seq, "residual") for index in own}
-        if true - told:
-            self._note(where, f"encode does not tell: {_told(true - told)}")
-        if told - true:
-            self._note(where, f"encode tells what is not lost: {_told(told - true)}")
+    def _encoded(self, where: str, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written | None:
+        """The messages as the library writes them: without values that are too deep."""
+        encoded = self._call(where, "encode", lambda: self.codec.encode(messages, carry=carry))
+        if isinstance(encoded, Written):
+            return write(self.codec, messages, carry=carry)
+        if encoded is not None:
+            self._note(where, f"encode must return a Written, not {type(encoded).__name__}")
+        return None
+
+    def _origins(self, where: str, messages: Sequence[ChatMessage], encoded: Written, read: int) -> None:
+        """Each message that was read has origins. After an edit, a payload may join messages that it did not before."""
+        origins = list(encoded.origins() if callable(encoded.origins) else encoded.origins)
+        sources = {source for origin in origins for source in origin}
+        if len(origins) < read or not sources <= {*range(len(messages))}:
+            self._note(where, f"the origins are {origins} for {len(messages)} messages read as {read}")
+        own = {index for index, message in enumerate(messages) if message.format == self.codec.name}
+        if not own.issuperset(encoded.kept):
+            self._note(where, f"kept are {sorted(encoded.kept)}, but only {sorted(own)} are of the format")
 
     def _detection(self, where: str, payload: object) -> None:
         if self._recognises(where, payload):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatledger.errors import DecodeError
-from chatledger.formats import Codec, Written, get_codec
-from chatledger.formats.agent_framework.codec import write_payload as write_agent_framework
-from chatledger.formats.pydantic_ai.codec import write_payload as write_pydantic_ai
+from chatledger.formats import Codec, get_codec
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
 from tests.formats.agent_framework import strategies as agent_framework
+from tests.formats.measured import encode, origins_in
 from tests.formats.openai_chat.strategies import Json
 from tests.formats.openai_responses import strategies as openai_responses
 from tests.formats.pydantic_ai import strategies as pydantic_ai
@@ -25,29 +23,28 @@ from tests.formats.stored import levels, stored
 
 @dataclass(frozen=True)
 class Case:
-    """`lists` are those payloads that can stand one behind the other. With `write`, a message is written to one."""
+    """`lists` are those payloads that can stand one behind the other."""
 
     format: str
     payloads: st.SearchStrategy[Any]
     lists: st.SearchStrategy[Any]
     misshapen: st.SearchStrategy[Any]
     residuals: st.SearchStrategy[Any]
-    write: Callable[[Sequence[ChatMessage]], Written] | None = None
 
     @property
     def codec(self) -> Codec:
         return get_codec(self.format)
 
 
-def case_of(name: str, of: Any, write: Callable[[Sequence[ChatMessage]], Written] | None = None) -> Case:
+def case_of(name: str, of: Any) -> Case:
     lists = getattr(of, "lists", of.payloads)
-    return Case(name, of.payloads, lists, of.misshapen_payloads, of.residuals, write)
+    return Case(name, of.payloads, lists, of.misshapen_payloads, of.residuals)
 
 
 CASES = [
-    case_of("agent-framework", agent_framework, write_agent_framework),
+    case_of("agent-framework", agent_framework),
     case_of("openai-responses", openai_responses),
-    case_of("pydantic-ai", pydantic_ai, write_pydantic_ai),
+    case_of("pydantic-ai", pydantic_ai),
 ]
 each_format = pytest.mark.parametrize("case", CASES, ids=[case.format for case in CASES])
 
@@ -57,7 +54,7 @@ def test_any_payload_comes_back_as_it_was(case: Case) -> None:
     @settings(max_examples=150)
     @given(case.payloads, levels)
     def each(payload: Json, rules: RulesLevel) -> None:
-        encoded = case.codec.encode(case.codec.decode(payload, rules=rules).messages)
+        encoded = encode(case.codec, case.codec.decode(payload, rules=rules).messages)
         assert same_json(encoded.payload, payload)
         assert encoded.losses == []
 
@@ -71,7 +68,7 @@ def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(case:
     def each(payload: Json) -> None:
         read = case.codec.decode(payload).messages
         rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in read]
-        assert same_json(case.codec.encode(rebuilt).payload, payload)
+        assert same_json(encode(case.codec, rebuilt).payload, payload)
 
     each()
 
@@ -82,7 +79,7 @@ def test_items_appended_one_by_one_read_as_one_list(case: Case) -> None:
     @given(st.lists(case.lists, max_size=3))
     def each(pieces: list[list[Json]]) -> None:
         messages = [message for piece in pieces for message in case.codec.decode(piece).messages]
-        assert same_json(case.codec.encode(messages).payload, [item for piece in pieces for item in piece])
+        assert same_json(encode(case.codec, messages).payload, [item for piece in pieces for item in piece])
 
     each()
 
@@ -96,7 +93,7 @@ def test_any_payload_is_refused_by_name_or_comes_back(case: Case) -> None:
             decoded = case.codec.decode(payload, rules=rules)
         except DecodeError:
             return
-        assert same_json(case.codec.encode(decoded.messages).payload, payload)
+        assert same_json(encode(case.codec, decoded.messages).payload, payload)
 
     each()
 
@@ -116,7 +113,7 @@ def test_a_residual_of_another_shape_never_raises(case: Case) -> None:
     @settings(max_examples=100)
     @given(st.lists(stored([case.format], residual=case.residuals), max_size=3))
     def each(history: list[ChatMessage]) -> None:
-        case.codec.decode(case.codec.encode(history).payload, rules="lenient")
+        case.codec.decode(encode(case.codec, history).payload, rules="lenient")
 
     each()
 
@@ -126,22 +123,20 @@ def test_messages_of_any_origin_become_messages_that_read_back(case: Case) -> No
     @settings(max_examples=100)
     @given(st.lists(stored([None, "anthropic", "openai-chat"]), max_size=4))
     def each(history: list[ChatMessage]) -> None:
-        payload = case.codec.encode(history).payload
-        assert same_json(case.codec.encode(case.codec.decode(payload, rules="lenient").messages).payload, payload)
+        payload = encode(case.codec, history).payload
+        assert same_json(encode(case.codec, case.codec.decode(payload, rules="lenient").messages).payload, payload)
 
     each()
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.write], ids=lambda case: case.format)
-def test_messages_that_are_as_they_were_read_are_not_measured(case: Case) -> None:
+@each_format
+def test_messages_that_are_as_they_were_read_have_their_origins(case: Case) -> None:
     @settings(max_examples=100)
     @given(st.lists(case.payloads, max_size=3), levels)
     def each(pieces: list[Json], rules: RulesLevel) -> None:
         history = [message for piece in pieces for message in case.codec.decode(piece, rules=rules).messages]
-        assert case.write is not None
-        written = case.write(history)
-        assert written.as_read
-        assert written.origins == [(index,) for index in range(len(history))]
-        assert len(case.codec.decode(written.payload, rules="lenient").messages) == len(history)
+        written = case.codec.encode(history)
+        assert [index for sources in origins_in(written) for index in sources] == list(range(len(history)))
+        assert len(case.codec.decode(written.payload, rules="lenient").messages) == len(origins_in(written))
 
     each()

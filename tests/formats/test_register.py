@@ -17,7 +17,7 @@ from chatledger.errors import IdConflict, UnknownFormat
 from chatledger.formats import (
     Codec,
     Decoded,
-    Encoded,
+    Written,
     format_names,
     get_codec,
     recognise,
@@ -47,8 +47,8 @@ class Shouts(Codec):
         assert isinstance(payload, list)
         return Decoded([ChatMessage(role="user", content=text, format=self.name) for text in payload])
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        return Encoded([message.content for message in messages])
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
+        return Written([message.content for message in messages], [(index,) for index in range(len(messages))])
 
 
 @pytest.fixture(autouse=True)

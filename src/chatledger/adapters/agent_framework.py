@@ -25,7 +25,6 @@ from chatledger.adapters.write import append, settled
 from chatledger.arguments import INT_OR_NONE, RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import DecodeError, EncodeError, StorageError, ThreadNotFound, VersionConflict
 from chatledger.formats.agent_framework import CODEC
-from chatledger.formats.agent_framework.codec import write_messages
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, History, RulesLevel, continues
 from chatledger.models.json import JsonValue
@@ -176,7 +175,7 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
         newest = size + 1
         while True:
             history = await self._history(session_id, newest=newest)
-            stored = write_messages(history.messages)
+            stored = CODEC.encode(history.messages).payload
             if len(stored) > size or history.previous_cursor is None:
                 return stored, history.mark
             newest *= 2
@@ -207,7 +206,7 @@ class _Batch:
                 rows[-1].append(row)
             else:
                 rows.append([row])
-        return cls(write_messages(decoded.messages), rows)
+        return cls(CODEC.encode(decoded.messages).payload, rows)
 
     def rows_after(self, stored: Sequence[Any]) -> list[ChatMessage]:
         """The rows of the messages that the end of the history does not have yet, as the framework finds them."""
@@ -239,7 +238,7 @@ class _Content:
 def _objects(history: History) -> list[Any]:
     """The messages of a history, without those that the framework refuses."""
     try:
-        return list(CODEC.as_models(write_messages(history.messages)))
+        return list(CODEC.as_models(CODEC.encode(history.messages).payload))
     except EncodeError:
         return [message for group in _groups(history.messages) for message in _objects_of(group)]
 
@@ -256,7 +255,7 @@ def _groups(rows: Sequence[ChatMessage]) -> list[list[ChatMessage]]:
 
 def _objects_of(group: Sequence[ChatMessage]) -> list[Any]:
     try:
-        return list(CODEC.as_models(write_messages(group)))
+        return list(CODEC.as_models(CODEC.encode(group).payload))
     except EncodeError as error:
         _log.error("thread %r, seq %s: %s", group[0].thread_id, group[0].seq, error)
         return []

@@ -18,8 +18,7 @@ from chatledger.adapters.extra import importing
 from chatledger.adapters.write import append, settled
 from chatledger.arguments import INT_OR_NONE, RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import DecodeError, EncodeError, StorageError, ThreadNotFound
-from chatledger.formats.langchain import CODEC
-from chatledger.formats.langchain.codec import as_model, write_messages
+from chatledger.formats.langchain.codec import CODEC, as_model
 from chatledger.formats.wire.plain import dumped, require_json
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, RulesLevel
@@ -84,7 +83,7 @@ class LedgerChatMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  #
         except ThreadNotFound:
             return []
         models = []
-        for message, source in zip(history, write_messages(history.messages), strict=True):
+        for message, source in zip(history, CODEC.encode(history.messages).payload, strict=True):
             try:
                 models.append(as_model(source, f"seq {message.seq}"))
             except EncodeError as error:

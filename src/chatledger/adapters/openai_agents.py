@@ -22,7 +22,7 @@ from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import DecodeError, DraftLive, InvalidCursor, NothingToSend, ThreadNotFound
 from chatledger.formats import get_codec
 from chatledger.formats.history import HistoryFormat
-from chatledger.formats.openai_responses import write_items
+from chatledger.formats.openai_responses import as_items
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, History, RulesLevel
 from chatledger.models.trusted import copy_with
@@ -146,7 +146,7 @@ class ChatLedgerSession:
         history = await self._ledger.messages.history(
             self.session_id, newest=newest, last_turns=last_turns, partials=False
         )
-        items = _accepted(history) if self._view == "model" else write_items(history.messages)
+        items = _accepted(history) if self._view == "model" else _items(history.messages)
         return _Read(items, history.previous_cursor is None)
 
     async def _last_items(self, count: int) -> list[Item]:
@@ -191,7 +191,7 @@ class ChatLedgerSession:
         before = []
         if last.format != FORMAT:
             before = (await transaction.messages.history(self.session_id, newest=1)).messages
-        return write_items([*before, last])[len(write_items(before)) :]
+        return _items([*before, last])[len(_items(before)) :]
 
     def _shortened(self, message: ChatMessage, items: Sequence[Item]) -> list[ChatMessage]:
         """The message with the first of its items: one message, or several of another format's. None for no items."""
@@ -218,13 +218,11 @@ class ChatLedgerSession:
                 history = await self._ledger.messages.history(self.session_id, newest=newest, partials=False)
             except ThreadNotFound:
                 return _CompactionSnapshot([], True, _nothing_to_replace)
-            places = [
-                _Place(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(write_items([one]))
-            ]
+            places = [_Place(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(_items([one]))]
             if len(places) >= limit or history.previous_cursor is None:
                 break
             newest = None
-        if [place.item for place in places] != write_items(history.messages):
+        if [place.item for place in places] != _items(history.messages):
             return None
         complete = history.previous_cursor is None and len(places) <= limit
         places = places[-limit:]
@@ -247,10 +245,10 @@ class ChatLedgerSession:
         removed = await transaction.branches.rewind(self.session_id, (cut.seq or 1) - 1)
         if [_identity(one) for one in removed] != [_identity(one) for one in suffix.messages]:
             raise _Moved
-        head = write_items([cut])[: suffix.first]
+        head = _items([cut])[: suffix.first]
         if expired is not None and await self._prune(transaction, expired):
             head = list(dropwhile(expired, head))
-        without_items = [one for one in others if not write_items([one])]
+        without_items = [one for one in others if not _items([one])]
         back = [*self._shortened(cut, head), *(_anew(one, one) for one in without_items)]
         await append_within(transaction, self.session_id, [*back, *suffix.output], rules=self._rules)
 
@@ -269,7 +267,7 @@ class ChatLedgerSession:
         removed: Sequence[ChatMessage] = []
         with suppress(ThreadNotFound):
             removed = await transaction.branches.rewind(self.session_id, 0)
-        back = [_anew(one, one) for one in removed if not write_items([one])]
+        back = [_anew(one, one) for one in removed if not _items([one])]
         await append_within(transaction, self.session_id, [*back, *messages], rules=self._rules, create=True)
 
     async def _prune(self, transaction: Transaction, expired: Callable[[Item], bool]) -> bool:
@@ -280,7 +278,7 @@ class ChatLedgerSession:
         while True:
             page = await transaction.messages.history(self.session_id, limit=_PAGE, after=after)
             for message in page:
-                items = write_items([message])
+                items = _items([message])
                 left = list(dropwhile(expired, items))
                 if message.tool_calls or message.role == "tool" or left == items:
                     return False
@@ -339,22 +337,16 @@ def _accepted(history: History) -> list[Item]:
         payload = HistoryFormat.of(FORMAT, view="model", as_="dicts", carry=False).write(history).payload
     except NothingToSend:
         return []
-    return _listed(payload)
+    return as_items(payload)
 
 
-def _listed(payload: Any) -> list[Item]:
-    """The items of an input, which may also be a text alone, or either with instructions."""
-    if isinstance(payload, str):
-        return [{"role": "user", "content": payload}]
-    if isinstance(payload, list):
-        return payload
-    instructions = payload.get("instructions")
-    first = [] if instructions is None else [{"role": "system", "content": instructions}]
-    return [*first, *_listed(payload.get("input", []))]
+def _items(messages: Sequence[ChatMessage]) -> list[Item]:
+    """The items of messages as they are stored."""
+    return as_items(get_codec(FORMAT).encode(messages).payload)
 
 
 def _identity(message: ChatMessage) -> tuple[str | None, list[Item]]:
-    return message.message_id, write_items([message])
+    return message.message_id, _items([message])
 
 
 def _anew(message: ChatMessage, stored: ChatMessage) -> ChatMessage:

@@ -3,8 +3,8 @@
 docs/guides/write-a-format.md shows how to add one. The names here are for its author.
 """
 
-from chatledger.formats.codec import Codec, Decoded, EarlyCodec, Encoded, Kind, ModelCodec
-from chatledger.formats.losses.measure import Origins, Written, measured
+from chatledger.formats.codec import Codec, Decoded, EarlyCodec, Kind, ModelCodec, Origins, Written
+from chatledger.formats.losses.measure import losses_of
 from chatledger.formats.registry import (
     asked_before,
     format_names,
@@ -22,7 +22,6 @@ __all__ = [
     "Codec",
     "Decoded",
     "EarlyCodec",
-    "Encoded",
     "Kind",
     "ModelCodec",
     "Origins",
@@ -32,7 +31,7 @@ __all__ = [
     "get_codec",
     "in_kind",
     "keep_deep",
-    "measured",
+    "losses_of",
     "recognise",
     "recognition_order",
     "register",

@@ -5,14 +5,15 @@ A codec is pure and works on sequences. It promises two things:
 *Identity*: `encode(decode(payload).messages).payload` is the payload, value by value with key order. What the typed
 fields of a ChatMessage cannot carry stays in `ChatMessage.residual`, which only this format reads.
 
-*Conversion*: `encode` takes messages of any origin, never raises, and returns as losses what it could not express.
+*Conversion*: `encode` takes messages of any origin, never raises, and leaves out what it cannot express. It reports no
+losses: `losses.measure` finds them when somebody asks.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -30,17 +31,25 @@ class Decoded:
     """The values that cannot be stored as they came. Empty unless lenient rules accepted the payload."""
 
 
+Origins: TypeAlias = Sequence[tuple[int, ...]]
+"""For each message that reading a payload gives, the indexes of the messages that it was written from."""
+
+
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """The payload that a codec wrote."""
+class Written:
+    """A payload that a codec wrote, with the facts from which `losses.measure` finds its losses."""
 
     payload: Any
     """The payload as the format's own API takes it."""
-    losses: list[Loss] = field(default_factory=list)
-    """The values of the messages that the payload could not express."""
-    origins: Sequence[tuple[int, ...]] = ()
-    """For each message that reading the payload gives, the indexes of the messages that it was written from: usually
-    one, the same one for each piece of a split message, several for a merged message, none for a made-up one.
+    origins: Origins | Callable[[], Origins]
+    """For each message that the format's lenient `decode` of the payload returns, the indexes of the messages that it
+    was written from. [(0,), (0,)] is a message in two pieces, and [(0, 1)] are two messages in one. An index that does
+    not occur was left out, and () is a message that was made up. May be a function that finds them, if that takes time:
+    only measuring losses needs them.
+    """
+    kept: Collection[int] = ()
+    """The indexes of the messages that are of the format itself and were written with their residual. Their residuals
+    are not compared.
     """
 
 
@@ -69,8 +78,9 @@ class Codec(Protocol):
         """
         ...
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """Write messages of any origin as a payload. Never raises for stored messages.
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
+        """Write messages of any origin as a payload that lenient rules read, unless a value in them is too deep. Never
+        raises for stored messages.
 
         `carry=True` puts the residual of another format into a free slot of this one, if it has one.
         """

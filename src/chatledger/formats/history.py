@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from chatledger.errors import UnknownFormat
 from chatledger.formats.codec import Codec, Kind
+from chatledger.formats.losses.later import LossesLater
+from chatledger.formats.losses.measure import write
 from chatledger.formats.model_view import get_provider, model_view
 from chatledger.formats.registry import BUILT_IN, get_codec, in_kind
-from chatledger.models import FormattedHistory, History, Repair
+from chatledger.models import FormattedHistory, History, Loss, Repair
 
 
 def load_built_in() -> None:
@@ -40,18 +42,27 @@ class HistoryFormat:
         return cls(codec, view, as_, carry)
 
     def write(self, history: History) -> FormattedHistory:
-        repairs: Sequence[Repair] = ()
+        """Raises EncodeError for a value that no object of the format can hold, and NothingToSend."""
         if self.view == "model":
-            encoded, repairs = model_view(self.codec, history.messages)
-        else:
-            encoded = self.codec.encode(history.messages, carry=self.carry)
+            view, repairs = model_view(self.codec, history.messages)
+            return self._result(history, view.payload, view.find_losses, repairs)
+        find_losses = LossesLater.of(self.codec, history.messages, carry=self.carry)
+        return self._result(history, write(self.codec, history.messages, carry=self.carry).payload, find_losses)
+
+    def _result(
+        self,
+        history: History,
+        payload: Any,
+        find_losses: Callable[[], Sequence[Loss]],
+        repairs: Sequence[Repair] = (),
+    ) -> FormattedHistory:
         return FormattedHistory(
-            payload=in_kind(self.codec, encoded.payload, history.messages, self.kind),
+            payload=in_kind(self.codec, payload, history.messages, self.kind),
             messages=history.messages,
             version=history.version,
             mark=history.mark,
-            losses=tuple(encoded.losses),
             repairs=tuple(repairs),
             previous_cursor=history.previous_cursor,
             next_cursor=history.next_cursor,
+            _find_losses=find_losses,
         )

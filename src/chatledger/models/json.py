@@ -128,7 +128,7 @@ def _is_plain(value: JsonValue, max_depth: int) -> bool:
             return True
         level = []
         for item in containers:
-            if type(item) is dict and _TEXT.issuperset(map(type, item)):
+            if isinstance(item, dict) and _TEXT.issuperset(map(type, item)):
                 level += item.values()
             elif type(item) is list:
                 level += item

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from chatledger.errors import DamagedCell, EncryptionError
@@ -121,7 +122,7 @@ class Repair:
     """A sentence that says what was changed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FormattedHistory:
     """A history in a provider's or framework's format."""
 
@@ -133,11 +134,19 @@ class FormattedHistory:
     """The last position of the branch, as in History."""
     mark: str = field(kw_only=True)
     """The state of the branch, as in History."""
-    losses: Sequence[Loss] = field(default=())
-    """What the format could not express. Empty for messages that were stored in the same format."""
     repairs: Sequence[Repair] = field(default=())
     """The changes that a model view made. Empty for the stored view."""
     previous_cursor: int | None = None
     """The seq to pass as `before=` for the messages before the window, as in History."""
     next_cursor: int | None = None
     """The seq to pass as `after=` for the messages after the window, as in History."""
+    _find_losses: Callable[[], Sequence[Loss]] = field(default=tuple, kw_only=True, repr=False, compare=False)
+
+    @cached_property
+    def losses(self) -> Sequence[Loss]:
+        """What the format could not express. Empty for messages that were stored in the same format.
+
+        They are found when they are first read, from the messages as the ledger returned them: a change of the payload
+        changes nothing. This takes about twice the time of writing the payload.
+        """
+        return self._find_losses()  # threads that are first at the same time find the same

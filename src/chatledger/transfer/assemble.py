@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from chatledger.errors import NothingToSend
-from chatledger.formats import Encoded, get_codec
+from chatledger.formats import get_codec
 from chatledger.formats.losses.codes import LEFT_OUT
 from chatledger.formats.model_view import INSTRUCTIONS
 from chatledger.models import ChatMessage, Loss
@@ -19,6 +19,7 @@ from chatledger.transfer.envelope import Envelope, pack
 from chatledger.transfer.shapes import BranchMessages, conversation_keys, get_shape
 from chatledger.transfer.shapes.message_list import MessageList
 from chatledger.transfer.shapes.requests import request_path
+from chatledger.transfer.shapes.shape import Measured, measured
 
 INTERACTION = "interaction"
 """The key that holds a recorded request once its conversation is no longer in the format of its endpoint."""
@@ -26,10 +27,10 @@ INTERACTION = "interaction"
 
 def own_record(
     rest: Mapping[str, JsonValue], envelope: Envelope, branches: Sequence[BranchMessages], *, carry: bool = False
-) -> Encoded:
+) -> Measured:
     """The record in its own format."""
-    encoded = get_shape(envelope.format).encode(branches, alone=envelope.single, carry=carry)
-    return Encoded(pack(encoded.payload, rest, envelope), encoded.losses)
+    written = get_shape(envelope.format).encode(branches, alone=envelope.single, carry=carry)
+    return Measured(pack(written.payload, rest, envelope), written.losses)
 
 
 def foreign_record(
@@ -39,18 +40,18 @@ def foreign_record(
     format: str,  # noqa: A002
     *,
     carry: bool = False,
-) -> Encoded:
+) -> Measured:
     """The record with its first branch in another format. Every other branch is a loss.
 
     Raises NothingToSend if no message of the branch can be written: no API takes an empty list.
     """
     messages = branches[0].messages
-    encoded = get_codec(format).encode(messages, carry=carry)
-    if messages and is_empty(encoded.payload, format):
-        raise NothingToSend(format, _reasons(messages, encoded.losses))
-    placed = in_place(encoded.payload, rest, envelope, format)
+    written = measured(get_codec(format), messages, carry=carry)
+    if messages and is_empty(written.payload, format):
+        raise NothingToSend(format, _reasons(messages, written.losses))
+    placed = in_place(written.payload, rest, envelope, format)
     branch_losses = [Loss("branch", None, f"branch {number}") for number in range(1, len(branches))]
-    return Encoded(placed.payload, [*encoded.losses, *placed.losses, *branch_losses])
+    return Measured(placed.payload, [*written.losses, *placed.losses, *branch_losses])
 
 
 def is_empty(payload: JsonValue, format: str) -> bool:  # noqa: A002
@@ -68,19 +69,19 @@ def in_place(
     rest: Mapping[str, JsonValue],
     envelope: Envelope,
     format: str,  # noqa: A002
-) -> Encoded:
+) -> Measured:
     """The record with a payload in another format. A key of the rest that a reader would take for a part of the
     conversation is left out, as a loss.
     """
     conversation = conversation_object(payload, format)
     if request_path(rest):
-        return Encoded({INTERACTION: dict(rest), **conversation})
+        return Measured({INTERACTION: dict(rest), **conversation})
     keys = conversation_keys(format)
     are_lists = isinstance(get_shape(format), MessageList) and isinstance(get_shape(envelope.format), MessageList)
     if are_lists and list(conversation) == list(keys):
-        return Encoded(pack(conversation[keys[0]], rest, envelope))
+        return Measured(pack(conversation[keys[0]], rest, envelope))
     kept = {key: value for key, value in rest.items() if key not in keys}
-    return Encoded(kept | conversation, [Loss("replaced-key", None, key) for key in rest if key in keys])
+    return Measured(kept | conversation, [Loss("replaced-key", None, key) for key in rest if key in keys])
 
 
 def conversation_object(payload: JsonValue, format: str) -> dict[str, JsonValue]:  # noqa: A002

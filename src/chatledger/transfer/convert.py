@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from chatledger.errors import FormatError, UnknownFormat
-from chatledger.formats import Encoded, format_names, get_codec
+from chatledger.formats import format_names, get_codec
 from chatledger.models import ChatMessage, Loss
 from chatledger.models.json import JsonValue
 from chatledger.transfer.assemble import foreign_record, own_record
@@ -21,6 +21,7 @@ from chatledger.transfer.records import BadRecord, Container, Record, read_recor
 from chatledger.transfer.report import Failure
 from chatledger.transfer.shapes import BranchMessages, Shape, shape_names
 from chatledger.transfer.shapes.requests import each_request
+from chatledger.transfer.shapes.shape import Measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:
     return Converted(written.payload, container, record.place, shape.name, losses)
 
 
-def _written(parcel: Parcel, envelope: Envelope, branches: list[BranchMessages], conversion: Conversion) -> Encoded:
+def _written(parcel: Parcel, envelope: Envelope, branches: list[BranchMessages], conversion: Conversion) -> Measured:
     if conversion.target == envelope.format:
         return own_record(parcel.rest, envelope, branches, carry=conversion.carry)
     if conversion.target in set(shape_names()) - set(format_names()):

@@ -18,10 +18,11 @@ from chatledger.models import (
     ThinkPart,
     ToolCall,
 )
+from tests.formats.measured import encode
 
 
 def written(*messages: ChatMessage) -> list[dict[str, Any]]:
-    payload: list[dict[str, Any]] = CODEC.encode(messages).payload
+    payload: list[dict[str, Any]] = encode(CODEC, messages).payload
     return payload
 
 
@@ -91,7 +92,7 @@ def test_a_signature_is_written_only_if_the_framework_can_tell_whose_it_is(
 ) -> None:
     thought = ThinkPart(text="North.", signature="c2ln", extras=extras)
     message = ChatMessage(role="assistant", content=[thought, TextPart(text="Cold.")], format=source)
-    encoded = CODEC.encode([message])
+    encoded = encode(CODEC, [message])
     content = encoded.payload[0]["contents"][0]
     assert (content.get("protected_data"), content.get("id")) == ("c2ln" if signed else None, id_)
     assert ("signature" in {loss.code for loss in encoded.losses}) == (not signed)
@@ -103,9 +104,9 @@ def test_a_signature_in_a_dict_goes_to_its_provider_alone(id_: str | None, own: 
     source = [{"type": "message", "role": "assistant", "contents": [thought, text("Cold.")]}]
     messages = CODEC.decode(source).messages
     for target in ("openai-responses", "openai-chat"):
-        assert ("c2ln" in str(get_codec(target).encode(messages).payload)) == (target == own), target
+        assert ("c2ln" in str(encode(get_codec(target), messages).payload)) == (target == own), target
     # What nobody named is written as it is stored; a model view leaves it out.
-    assert ("c2ln" in str(get_codec("anthropic").encode(messages).payload)) == (own is None)
+    assert ("c2ln" in str(encode(get_codec("anthropic"), messages).payload)) == (own is None)
 
 
 def test_an_edit_by_a_program_is_written() -> None:

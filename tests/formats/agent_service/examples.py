@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 from chatledger.formats.agent_service import CODEC, ChatMessage
 from chatledger.formats.agent_service.foreign import _FIELDS
 from chatledger.models import ChatMessage as LedgerMessage
+from tests.formats.measured import encode
 
 
 class _Base(BaseModel):
@@ -28,7 +29,7 @@ class SimpleHistory(BaseModel):
 
 def encoded(message: LedgerMessage, **options: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """The dict and the losses of one message, whose seq is 3."""
-    result = CODEC.encode([message.model_copy(update={"seq": 3})], **options)
+    result = encode(CODEC, [message.model_copy(update={"seq": 3})], **options)
     assert {loss.seq for loss in result.losses} <= {3}
     return result.payload["messages"][0], [(loss.code, loss.path) for loss in result.losses]
 

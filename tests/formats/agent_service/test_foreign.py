@@ -13,12 +13,13 @@ from chatledger.models import TextPart
 from chatledger.models.json import same_json
 from tests.formats.agent_service import strategies
 from tests.formats.agent_service.examples import a_message, encoded, said
+from tests.formats.measured import encode
 
 
 @given(strategies.foreign_messages)
 @settings(max_examples=100, deadline=None)
 def test_a_carried_message_comes_back_whole(message: LedgerMessage) -> None:
-    result = CODEC.encode([message], carry=True)
+    result = encode(CODEC, [message], carry=True)
     history = CODEC.as_models(result.payload)
     [again] = CODEC.decode(history.model_dump()).messages
     unsaid = again.model_copy(update={"format": message.format})
@@ -36,8 +37,8 @@ def test_a_foreign_residual_travels_in_the_custom_data_and_comes_back() -> None:
 
 def test_a_carried_message_written_with_carry_is_the_same_dict() -> None:
     message = LedgerMessage(role="system", content=[TextPart(text="hi")], format="kosong/0.30")
-    payload = CODEC.encode([message], carry=True).payload
-    assert CODEC.encode(CODEC.decode(payload).messages, carry=True).payload == payload
+    payload = encode(CODEC, [message], carry=True).payload
+    assert encode(CODEC, CODEC.decode(payload).messages, carry=True).payload == payload
 
 
 @pytest.mark.parametrize(

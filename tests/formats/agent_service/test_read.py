@@ -13,6 +13,7 @@ from chatledger.formats.agent_service import CODEC, ChatMessage
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Loss, ToolCall
 from tests.formats.agent_service.examples import SimpleHistory, a_service_class
+from tests.formats.measured import encode
 
 
 def decoded(row: dict[str, Any], rules: Any = "strict") -> LedgerMessage:
@@ -88,7 +89,7 @@ def test_a_row_that_is_not_of_the_format_is_refused_with_its_path(row: dict[str,
 @pytest.mark.parametrize("row", [row for row, path in BAD_ROWS[1:]])
 def test_lenient_keeps_it_as_it_is_and_reads_it_as_a_model(row: dict[str, Any]) -> None:
     result = CODEC.decode([row], rules="lenient")
-    payload = CODEC.encode(result.messages).payload
+    payload = encode(CODEC, result.messages).payload
     assert (payload, result.losses) == ({"messages": [row]}, [])
     assert len(CODEC.as_models(payload).messages) == 1
 
@@ -98,7 +99,7 @@ def test_lenient_keeps_an_unknown_type_as_the_role() -> None:
 
 
 def test_an_unknown_type_is_custom_to_the_models() -> None:
-    payload = CODEC.encode(CODEC.decode([{"type": "task", "content": "x"}], rules="lenient").messages).payload
+    payload = encode(CODEC, CODEC.decode([{"type": "task", "content": "x"}], rules="lenient").messages).payload
     assert CODEC.as_models(payload).messages == [ChatMessage(type="custom", content="x", custom_data={"role": "task"})]
 
 
@@ -188,7 +189,7 @@ def test_json_deeper_than_500_is_refused(rules: Any) -> None:
 
 def test_json_up_to_500_deep_is_kept() -> None:
     row = {"type": "ai", "content": "x", "custom_data": nested(498), "x": nested(498)}
-    assert CODEC.encode(CODEC.decode([row]).messages).payload == {"messages": [row]}
+    assert encode(CODEC, CODEC.decode([row]).messages).payload == {"messages": [row]}
 
 
 def test_a_cycle_is_refused_even_leniently() -> None:
@@ -208,13 +209,13 @@ def test_of_two_payloads_with_keys_around_them_the_last_is_read() -> None:
     row = {"type": "human", "content": "x"}
     first, last = ({"messages": [row], "page": page} for page in (1, 2))
     messages = CODEC.decode(first).messages + CODEC.decode(last).messages
-    encoded = CODEC.encode([message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, 1)])
+    encoded = encode(CODEC, [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, 1)])
     assert (encoded.payload, encoded.losses) == ({"messages": [row, row], "page": 2}, [Loss("residual", 1, "residual")])
 
 
 def test_objects_of_a_service_are_read_without_their_class() -> None:
     theirs = a_service_class()(type="ai", content="x", citations=["a"], score=0.5)
-    payload = CODEC.encode(CODEC.decode(SimpleHistory(messages=[theirs])).messages).payload
+    payload = encode(CODEC, CODEC.decode(SimpleHistory(messages=[theirs])).messages).payload
     assert payload == {"messages": [theirs.model_dump()]}
     assert CODEC.as_models(payload).messages[0].model_fields_set == {"type", "content"}
 
@@ -223,4 +224,4 @@ def test_lenient_leaves_a_nameless_call_and_an_empty_run_to_the_residual() -> No
     row = {"type": "ai", "content": "", "tool_calls": [{"name": "", "args": {}, "id": "1"}], "run_id": ""}
     [message] = CODEC.decode([row], rules="lenient").messages
     assert (message.tool_calls, message.run_id) == (None, None)
-    assert CODEC.encode([message]).payload == {"messages": [row]}
+    assert encode(CODEC, [message]).payload == {"messages": [row]}

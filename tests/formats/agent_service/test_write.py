@@ -12,6 +12,7 @@ from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import FilePart, ImagePart, Loss, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from tests.formats.agent_service import strategies
 from tests.formats.agent_service.examples import a_message, encoded, said
+from tests.formats.measured import encode
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_a_residual_of_another_release_changes_nothing() -> None:
 @given(strategies.foreign_messages)
 @settings(max_examples=100, deadline=None)
 def test_any_message_is_written_as_a_valid_one_and_without_losses_reads_back(message: LedgerMessage) -> None:
-    result = CODEC.encode([message])
+    result = encode(CODEC, [message])
     CODEC.as_models(result.payload)
     [again] = CODEC.decode(result.payload).messages
     if not result.losses:
@@ -137,7 +138,7 @@ def test_any_message_is_written_as_a_valid_one_and_without_losses_reads_back(mes
 
 
 def test_losses_name_the_seq() -> None:
-    result = CODEC.encode(
-        [LedgerMessage(role="user", content="a"), LedgerMessage(role="user", content="b", name="ada", seq=2)]
+    result = encode(
+        CODEC, [LedgerMessage(role="user", content="a"), LedgerMessage(role="user", content="b", name="ada", seq=2)]
     )
     assert result.losses == [Loss("name", 2, "name")]

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic import CODEC
 from chatledger.formats.anthropic.codec import write_payload
-from chatledger.formats.losses.measure import losses_between
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
 from tests.formats.anthropic.sdk import validate
 from tests.formats.anthropic.strategies import messages, misshapen_payloads, payloads
+from tests.formats.measured import encode, origins_in
 from tests.formats.openai_chat.strategies import Json, json_values
 from tests.formats.stored import levels, stored
 
@@ -44,7 +44,7 @@ residuals = json_values | st.fixed_dictionaries(
 @settings(max_examples=100)
 @given(payloads)
 def test_any_payload_comes_back_as_it_was(payload: dict[str, Json]) -> None:
-    encoded = CODEC.encode(CODEC.decode(payload).messages)
+    encoded = encode(CODEC, CODEC.decode(payload).messages)
     assert same_json(encoded.payload, payload)
     assert encoded.losses == []
 
@@ -52,21 +52,21 @@ def test_any_payload_comes_back_as_it_was(payload: dict[str, Json]) -> None:
 @settings(max_examples=60)
 @given(st.lists(messages, max_size=3))
 def test_a_list_comes_back_as_the_messages_of_a_request(payload: list[Json]) -> None:
-    assert same_json(CODEC.encode(CODEC.decode(payload).messages).payload, {"messages": payload})
+    assert same_json(encode(CODEC, CODEC.decode(payload).messages).payload, {"messages": payload})
 
 
 @settings(max_examples=60)
 @given(payloads)
 def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(payload: dict[str, Json]) -> None:
     rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in CODEC.decode(payload).messages]
-    assert same_json(CODEC.encode(rebuilt).payload, payload)
+    assert same_json(encode(CODEC, rebuilt).payload, payload)
 
 
 @settings(max_examples=60)
 @given(payloads, st.integers(0, 6))
 def test_any_end_of_a_payload_is_written(payload: dict[str, Json], start: int) -> None:
     end = CODEC.decode(payload).messages[start:]
-    assert len(CODEC.decode(CODEC.encode(end).payload).messages) == len(end)
+    assert len(CODEC.decode(encode(CODEC, end).payload).messages) == len(end)
 
 
 @settings(max_examples=100)
@@ -78,7 +78,7 @@ def test_any_payload_is_refused_by_name_or_comes_back(payload: Json, rules: Rule
         return
     if not decoded.losses:
         around = {"messages": payload} if isinstance(payload, list) else payload
-        assert same_json(CODEC.encode(decoded.messages).payload, around)
+        assert same_json(encode(CODEC, decoded.messages).payload, around)
 
 
 @settings(max_examples=60)
@@ -90,9 +90,9 @@ def test_recognising_never_raises(payload: Json) -> None:
 @settings(max_examples=150)
 @given(st.lists(stored([None, "openai-chat", "kosong/0.30"]), max_size=4))
 def test_messages_of_any_format_are_accepted_by_the_api(history: list[ChatMessage]) -> None:
-    payload = CODEC.encode(history).payload
+    payload = encode(CODEC, history).payload
     validate(payload)
-    assert same_json(CODEC.encode(CODEC.decode(payload, rules="lenient").messages).payload, payload)
+    assert same_json(encode(CODEC, CODEC.decode(payload, rules="lenient").messages).payload, payload)
 
 
 @settings(max_examples=150)
@@ -100,8 +100,8 @@ def test_messages_of_any_format_are_accepted_by_the_api(history: list[ChatMessag
 def test_origins_name_the_source_of_each_message_that_is_read_back(history: list[ChatMessage]) -> None:
     written = write_payload(history)
     read = CODEC.decode(written.payload, rules="lenient").messages
-    assert len(read) == len(written.origins)
-    for message, places in zip(read, written.origins, strict=True):
+    assert len(read) == len(origins_in(written))
+    for message, places in zip(read, origins_in(written), strict=True):
         roles = {history[place].role for place in places}
         assert message.role in roles or roles & {"developer", "function", "narrator"}
 
@@ -112,26 +112,5 @@ def test_origins_of_payloads_in_a_row_are_their_messages(first: dict[str, Json],
     """Also of two in a row; only a second prompt that follows the first at once becomes one with it."""
     messages = [*CODEC.decode(first).messages, *CODEC.decode(second).messages]
     written = write_payload(messages)
-    assert [place for places in written.origins for place in places] == list(range(len(messages)))
-    assert len(CODEC.decode(written.payload, rules="lenient").messages) == len(written.origins)
-
-
-@settings(max_examples=100)
-@given(payloads)
-def test_a_message_that_is_not_measured_has_no_losses(payload: dict[str, Json]) -> None:
-    """Of messages as they were read measuring finds nothing, so that it may be left out."""
-    messages = CODEC.decode(payload).messages
-    written = write_payload(messages)
-    read = CODEC.decode(written.payload, rules="lenient").messages
-    assert losses_between(messages, read, written) == []
-    assert written.as_read
-
-
-@settings(max_examples=150)
-@given(st.lists(stored(["anthropic"]), max_size=3))
-def test_a_message_that_a_program_changed_is_measured(history: list[ChatMessage]) -> None:
-    written = write_payload(history)
-    if written.as_read:
-        read = CODEC.decode(written.payload, rules="lenient").messages
-        unsaid = {"custom-data"}
-        assert [loss for loss in losses_between(history, read, written) if loss.code not in unsaid] == []
+    assert [place for places in origins_in(written) for place in places] == list(range(len(messages)))
+    assert len(CODEC.decode(written.payload, rules="lenient").messages) == len(origins_in(written))

@@ -10,12 +10,13 @@ from chatledger.formats import format_names, get_codec
 from chatledger.formats.google_adk import CODEC
 from chatledger.models import ChatMessage, ImagePart, TextPart, ThinkPart, ToolCall
 from tests.formats.google_adk.samples import SAMPLES
+from tests.formats.measured import encode
 
 SIGNED = "c2ln"
 
 
 def thought_of(messages: list[ChatMessage]) -> Any:
-    return CODEC.encode(messages).payload[0]["content"]["parts"][0]
+    return encode(CODEC, messages).payload[0]["content"]["parts"][0]
 
 
 def test_a_conversation_with_calls() -> None:
@@ -34,7 +35,7 @@ def test_a_conversation_with_calls() -> None:
         ChatMessage(role="tool", tool_call_id="c2", content="no network", is_error=True),
         ChatMessage(role="tool", content=[TextPart(text="a map"), ImagePart(data="+/8=", mime_type="image/png")]),
     ]
-    encoded = CODEC.encode(messages)
+    encoded = encode(CODEC, messages)
     asked, called, answered = encoded.payload
     assert (asked["author"], asked["content"]) == ("user", {"parts": [{"text": "Oslo?"}], "role": "user"})
     assert (called["author"], called["content"]["role"]) == ("helper", "model")
@@ -62,7 +63,7 @@ def test_a_conversation_with_calls() -> None:
 
 def test_a_url_is_written_with_its_type() -> None:
     content = [ImagePart(url="https://example.com/a.png"), ImagePart(url="data:image/gif;base64,+/8=")]
-    [event] = CODEC.encode([ChatMessage(role="user", content=content)]).payload
+    [event] = encode(CODEC, [ChatMessage(role="user", content=content)]).payload
     assert event["content"]["parts"] == [
         {"file_data": {"file_uri": "https://example.com/a.png", "mime_type": "image/png"}},
         {"inline_data": {"data": "-_8=", "mime_type": "image/gif"}},
@@ -92,21 +93,21 @@ def test_only_a_signature_of_googles_is_written(fields: dict[str, Any], is_sent:
 def test_a_signature_that_is_not_base64_is_left_out() -> None:
     message = ChatMessage(role="assistant", content=[ThinkPart(text="Hm.", signature="not base64!")])
     assert "thought_signature" not in thought_of([message])
-    assert "signature" in {loss.code for loss in CODEC.encode([message]).losses}
+    assert "signature" in {loss.code for loss in encode(CODEC, [message]).losses}
 
 
 @pytest.mark.parametrize("spelling", ["stored", "by alias"])
 def test_a_signature_goes_to_its_provider_only(spelling: str) -> None:
     claudes = CODEC.decode(SAMPLES[f"thoughts of Claude, {spelling}"]).messages
     googles = CODEC.decode(SAMPLES[f"a signed thought and calls, {spelling}"]).messages
-    anthropic = str(get_codec("anthropic").encode(claudes).payload)
+    anthropic = str(encode(get_codec("anthropic"), claudes).payload)
     assert "'signature': 'EqQB+/='" in anthropic
-    assert "signature" not in str(get_codec("anthropic").encode(googles).payload)
+    assert "signature" not in str(encode(get_codec("anthropic"), googles).payload)
     for messages in (claudes, googles):
-        assert "encrypted_content" not in str(get_codec("openai-responses").encode(messages).payload)
-    gemini = get_codec("langchain").encode(googles).payload
+        assert "encrypted_content" not in str(encode(get_codec("openai-responses"), messages).payload)
+    gemini = encode(get_codec("langchain"), googles).payload
     assert "'type': 'thinking'" not in str(gemini)
-    assert "'type': 'thinking'" in str(get_codec("langchain").encode(claudes).payload)
+    assert "'type': 'thinking'" in str(encode(get_codec("langchain"), claudes).payload)
 
 
 @pytest.mark.parametrize("name", format_names())
@@ -114,8 +115,8 @@ def test_a_signature_goes_to_its_provider_only(spelling: str) -> None:
 def test_every_event_reads_in_every_format_and_back(name: str, sample: str) -> None:
     there = get_codec(name)
     messages = CODEC.decode(SAMPLES[sample]).messages
-    encoded = there.encode(messages)
-    back = CODEC.encode(there.decode(encoded.payload, rules="lenient").messages)
+    encoded = encode(there, messages)
+    back = encode(CODEC, there.decode(encoded.payload, rules="lenient").messages)
     assert isinstance(back.payload, list)
     lost = {loss.code for loss in encoded.losses}
     assert lost or name == CODEC.name or all(message.role != "custom" for message in messages)

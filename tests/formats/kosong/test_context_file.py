@@ -14,6 +14,7 @@ from chatledger.formats.kosong import CODEC, Message, context_file, v0_23
 from chatledger.models import ChatMessage, ToolCall
 from chatledger.models.json import same_json
 from tests.formats.kosong.strategies import json_values, newer_messages, older_messages
+from tests.formats.measured import encode
 
 RECORDS: tuple[dict[str, Any], ...] = (
     {"role": "_system_prompt", "content": "Du bist hilfreich. 你好"},
@@ -54,7 +55,7 @@ def test_records_are_custom_messages_in_their_place() -> None:
 
 
 def test_a_model_never_sees_the_records() -> None:
-    encoded = CODEC.encode(context_file.read(io.BytesIO(FILE)).messages)
+    encoded = encode(CODEC, context_file.read(io.BytesIO(FILE)).messages)
     assert CODEC.as_models(encoded.payload) == list(MESSAGES)
     assert [loss.code for loss in encoded.losses] == ["left-out"] * 3
 

@@ -23,23 +23,24 @@ from chatledger.models import (
     ToolCall,
     VideoPart,
 )
+from tests.formats.measured import encode
 
 OLDER = v0_23.CODEC
 
 
 def short(messages: list[ChatMessage], codec: KosongCodec = CODEC) -> list[dict[str, Any]]:
     """The written messages, as objects dump them without None."""
-    models = codec.as_models(codec.encode(messages).payload)
+    models = codec.as_models(encode(codec, messages).payload)
     return [model.model_dump(exclude_none=True) for model in models]
 
 
 def losses(messages: list[ChatMessage], codec: KosongCodec = CODEC) -> list[tuple[str, int | None, str]]:
-    return [(loss.code, loss.seq, loss.path) for loss in codec.encode(messages).losses]
+    return [(loss.code, loss.seq, loss.path) for loss in encode(codec, messages).losses]
 
 
 def content_of(*parts: Part, codec: KosongCodec = CODEC) -> Any:
     """How parts are written; a first text keeps the list a list."""
-    return codec.encode([ChatMessage(role="user", content=[TextPart(text=""), *parts])]).payload[0]["content"][1:]
+    return encode(codec, [ChatMessage(role="user", content=[TextPart(text=""), *parts])]).payload[0]["content"][1:]
 
 
 def asking(*calls: ToolCall, **fields: Any) -> ChatMessage:
@@ -75,28 +76,28 @@ def test_one_turn_of_several_messages_is_one_message() -> None:
 def test_messages_of_two_turns_are_not_merged(change: dict[str, Any]) -> None:
     first = ChatMessage(role="assistant", content="x", run_id="r", name="a")
     second = ChatMessage.model_validate({**first.model_dump(), **change})
-    assert len(CODEC.encode([first, second]).payload) == 2
+    assert len(encode(CODEC, [first, second]).payload) == 2
 
 
 @pytest.mark.parametrize("codec", [CODEC, OLDER])
 def test_messages_of_kosong_are_never_merged(codec: KosongCodec) -> None:
     messages = CODEC.decode([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]).messages
-    assert len(codec.encode(messages).payload) == 2
+    assert len(encode(codec, messages).payload) == 2
 
 
 def test_a_text_before_a_call_stays_a_text() -> None:
     turn = [ChatMessage(role="assistant", content="a"), asking(ToolCall(id="1", name="f"))]
-    assert OLDER.encode(turn).payload[0]["content"] == "a"
+    assert encode(OLDER, turn).payload[0]["content"] == "a"
 
 
 def test_empty_reasoning_is_not_the_absence_of_reasoning() -> None:
-    [row] = CODEC.encode([ChatMessage(role="assistant", content="a", reasoning="")]).payload
+    [row] = encode(CODEC, [ChatMessage(role="assistant", content="a", reasoning="")]).payload
     assert row["content"] == [{"type": "think", "think": "", "encrypted": None}, {"type": "text", "text": "a"}]
 
 
 def test_reasoning_of_parts_becomes_thoughts() -> None:
     reasoning: list[Part] = [TextPart(text="a"), ThinkPart(text="b", signature="s")]
-    [row] = CODEC.encode([ChatMessage(role="assistant", reasoning=reasoning)]).payload
+    [row] = encode(CODEC, [ChatMessage(role="assistant", reasoning=reasoning)]).payload
     assert row["content"] == [
         {"type": "think", "think": "a", "encrypted": None},
         {"type": "think", "think": "b", "encrypted": "s"},
@@ -110,7 +111,7 @@ def test_missing_ids_are_made_and_results_find_them() -> None:
         ChatMessage(role="tool", name="f", content="a", seq=9),
         ChatMessage(role="tool", name="h", content="c", seq=10),
     ]
-    payload = CODEC.encode(messages).payload
+    payload = encode(CODEC, messages).payload
     assert [call["id"] for call in payload[0]["tool_calls"]] == ["call_7_0", "call_7_1"]
     assert [row["tool_call_id"] for row in payload[1:]] == ["call_7_1", "call_7_0", None]
     assert losses(messages) == [
@@ -123,7 +124,7 @@ def test_missing_ids_are_made_and_results_find_them() -> None:
 
 def test_arguments_become_compact_json() -> None:
     calls = [ToolCall(id="1", name="f", arguments={"b": 1e2, "a": "é"}), ToolCall(id="2", name="f")]
-    [row] = CODEC.encode([asking(*calls)]).payload
+    [row] = encode(CODEC, [asking(*calls)]).payload
     assert [call["function"]["arguments"] for call in row["tool_calls"]] == ['{"b":100.0,"a":"é"}', None]
 
 
@@ -156,7 +157,7 @@ def test_the_frames_of_a_video_become_images() -> None:
 
 def test_an_opaque_part_of_another_format_is_left_out() -> None:
     message = ChatMessage(role="user", content=[TextPart(text="a"), OpaquePart(type="x", value={"x": 1})], seq=1)
-    assert CODEC.encode([message]).payload[0]["content"] == "a"
+    assert encode(CODEC, [message]).payload[0]["content"] == "a"
     assert losses([message]) == [("opaque", 1, "content[1]"), ("content-form", 1, "content")]
 
 
@@ -168,7 +169,7 @@ def test_an_opaque_part_of_another_format_is_left_out() -> None:
     ],
 )
 def test_other_roles_become_the_nearest(message: ChatMessage, role: str, loss: Any) -> None:
-    assert (CODEC.encode([message]).payload[0]["role"], losses([message])) == (role, [loss])
+    assert (encode(CODEC, [message]).payload[0]["role"], losses([message])) == (role, [loss])
 
 
 def test_custom_is_left_out_unless_it_says_its_role() -> None:
@@ -200,7 +201,7 @@ def test_fields_without_a_place_are_reported() -> None:
         format="agent-service",
         seq=3,
     )
-    assert CODEC.encode([message]).losses == [
+    assert encode(CODEC, [message]).losses == [
         Loss("is-error", 3, "is_error"),
         Loss("state", 3, "state"),
         Loss("run-id", 3, "run_id"),
@@ -224,7 +225,7 @@ def test_fields_without_a_place_are_reported() -> None:
 )
 def test_forms_of_content(content: Any, newer: Any, older: Any, is_lost_in: set[str]) -> None:
     message = ChatMessage(role="user", content=content)
-    encoded = {"newer": CODEC.encode([message]), "older": OLDER.encode([message])}
+    encoded = {"newer": encode(CODEC, [message]), "older": encode(OLDER, [message])}
     assert [found.payload[0]["content"] for found in encoded.values()] == [newer, older]
     assert {name for name, found in encoded.items() if found.losses} == is_lost_in
 
@@ -236,7 +237,7 @@ def test_the_other_revision_keeps_partial_and_unknown_parts() -> None:
         "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}, "extras": {"s": 1}}],
         "partial": True,
     }
-    encoded = OLDER.encode(CODEC.decode([row]).messages)
+    encoded = encode(OLDER, CODEC.decode([row]).messages)
     assert [model.model_dump(exclude_none=True) for model in OLDER.as_models(encoded.payload)] == [
         {
             "role": "assistant",
@@ -250,7 +251,7 @@ def test_the_other_revision_keeps_partial_and_unknown_parts() -> None:
 
 def test_carry_changes_nothing() -> None:
     message = ChatMessage(role="user", content="a", residual={"x": 1}, format="qwen-agent")
-    assert CODEC.encode([message], carry=True) == CODEC.encode([message])
+    assert encode(CODEC, [message], carry=True) == encode(CODEC, [message])
 
 
 texts = st.none() | st.text(max_size=3)
@@ -291,7 +292,7 @@ messages = st.builds(
 @given(st.lists(messages, max_size=5), st.sampled_from([CODEC, OLDER]))
 @settings(max_examples=100, deadline=None)
 def test_encoding_never_fails(given_messages: list[ChatMessage], codec: KosongCodec) -> None:
-    payload = codec.encode(given_messages).payload
+    payload = encode(codec, given_messages).payload
     assert len(codec.as_models(payload)) == len(payload) <= len(given_messages)
 
 
@@ -303,5 +304,5 @@ foreign = messages.map(lambda message: message.model_copy(update={"format": None
 def test_messages_of_other_formats_are_written_as_valid_ones(
     given_messages: list[ChatMessage], codec: KosongCodec
 ) -> None:
-    payload = [dict(row) for row in codec.encode(given_messages).payload]
+    payload = [dict(row) for row in encode(codec, given_messages).payload]
     assert [model.model_dump() for model in codec.as_models(payload)] == payload

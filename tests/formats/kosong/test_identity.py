@@ -15,6 +15,7 @@ from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.models import ChatMessage
 from tests.formats.kosong.play import dumps_of
 from tests.formats.kosong.strategies import altered_rows, newer_messages, older_messages, read_again, rows, ways
+from tests.formats.measured import encode
 
 OLDER = v0_23.CODEC
 
@@ -25,7 +26,7 @@ def stored(codec: KosongCodec, payload: list[Any]) -> list[ChatMessage]:
 
 
 def assert_same_objects(codec: KosongCodec, messages: list[Any]) -> None:
-    encoded = codec.encode(stored(codec, messages))
+    encoded = encode(codec, stored(codec, messages))
     back = codec.as_models(encoded.payload)
     assert back == messages
     assert [dumps_of(message) for message in back] == [dumps_of(message) for message in messages]
@@ -49,7 +50,7 @@ def test_older_objects_come_back_equal_with_equal_dumps(messages: list[Any], way
 @settings(max_examples=100, deadline=None)
 def test_dicts_come_back_with_their_keys_in_order(payload: list[Any], codec: KosongCodec) -> None:
     written = json.dumps(payload)
-    encoded = codec.encode(stored(codec, payload))
+    encoded = encode(codec, stored(codec, payload))
     assert json.dumps(encoded.payload) == written
     assert encoded.losses == []
 
@@ -61,7 +62,7 @@ def test_the_objects_of_dicts_are_what_the_class_reads(payload: list[Any]) -> No
         calls = [{**call, "function": {"arguments": None, **call["function"]}} for call in row.get("tool_calls") or ()]
         return {**row, "tool_calls": calls} if row.get("tool_calls") else row
 
-    back = CODEC.as_models(CODEC.encode(stored(CODEC, payload)).payload)
+    back = CODEC.as_models(encode(CODEC, stored(CODEC, payload)).payload)
     assert back == [kosong.Message.model_validate(fields_required(row)) for row in payload]
 
 
@@ -86,14 +87,14 @@ def test_an_unknown_key_in_a_part_does_not_copy_the_part() -> None:
 @pytest.mark.parametrize("codec", [CODEC, OLDER])
 def test_four_kinds_of_nothing_stay_four(codec: KosongCodec, content: Any) -> None:
     row = {"role": "assistant", "content": content}
-    assert codec.encode(stored(codec, [row])).payload == [row]
+    assert encode(codec, stored(codec, [row])).payload == [row]
 
 
 @pytest.mark.parametrize("partial", [None, True, False])
 def test_partial_is_a_flag_of_the_source_and_not_a_state(partial: bool | None) -> None:
     [message] = stored(CODEC, [kosong.Message(role="assistant", content="x", partial=partial)])
     assert message.state == "complete"
-    assert CODEC.as_models(CODEC.encode([message]).payload)[0].partial is partial
+    assert CODEC.as_models(encode(CODEC, [message]).payload)[0].partial is partial
 
 
 def test_the_kind_that_came_in_is_known() -> None:

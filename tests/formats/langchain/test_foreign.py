@@ -10,16 +10,17 @@ from chatledger import ChatMessage, Ledger, OpaquePart, TextPart, ToolCall
 from chatledger.formats import get_codec
 from chatledger.formats.langchain import CODEC
 from tests.formats.langchain.samples import SAMPLES
+from tests.formats.measured import encode
 
 ASKED = SAMPLES["a question with a call"]
 
 
 def written(*messages: ChatMessage) -> list[dict[str, Any]]:
-    return [entry["data"] for entry in CODEC.encode(messages).payload]
+    return [entry["data"] for entry in encode(CODEC, messages).payload]
 
 
 def test_every_field_of_a_class_is_written() -> None:
-    encoded = CODEC.encode([ChatMessage(role="user", content="Oslo?", message_id="m1", name="ada")])
+    encoded = encode(CODEC, [ChatMessage(role="user", content="Oslo?", message_id="m1", name="ada")])
     assert encoded.losses == []
     assert encoded.payload == [
         {
@@ -61,14 +62,14 @@ def test_calls_without_ids_get_the_ids_that_their_results_name() -> None:
 
 def test_parts_of_another_format_are_left_out_and_reported() -> None:
     parts = [TextPart(text="a"), OpaquePart(type="tool_use", value={"type": "tool_use"})]
-    encoded = CODEC.encode([ChatMessage(role="assistant", content=list(parts), format="anthropic")])
+    encoded = encode(CODEC, [ChatMessage(role="assistant", content=list(parts), format="anthropic")])
     assert encoded.payload[0]["data"]["content"] == [{"type": "text", "text": "a"}]
     assert [(loss.code, loss.path) for loss in encoded.losses] == [("opaque", "content[1]")]
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic", "openai-responses", "kosong"])
 def test_a_conversation_reads_as_other_formats(target: str) -> None:
-    payload = str(get_codec(target).encode(CODEC.decode(ASKED).messages).payload)
+    payload = str(encode(get_codec(target), CODEC.decode(ASKED).messages).payload)
     for word in ("How cold is Oslo?", "call_1", "weather", "4 °C."):
         assert word in payload
 

@@ -10,6 +10,7 @@ from chatledger import ChatMessage, TextPart, ThinkPart
 from chatledger.formats import get_codec
 from chatledger.formats.langchain import CODEC
 from chatledger.formats.model_view import model_view
+from tests.formats.measured import encode
 
 THINKING = {"type": "thinking", "thinking": "North.", "signature": "c2ln"}
 STANDARD = {"type": "reasoning", "reasoning": "North.", "extras": {"signature": "c2ln"}}
@@ -26,7 +27,7 @@ def asked(block: dict[str, Any], provider: str | None) -> list[ChatMessage]:
 
 
 def is_written(target: str, messages: list[ChatMessage]) -> bool:
-    return "c2ln" in str(get_codec(target).encode(messages).payload)
+    return "c2ln" in str(encode(get_codec(target), messages).payload)
 
 
 def is_sent(target: str, messages: list[ChatMessage]) -> bool:
@@ -43,7 +44,7 @@ def test_a_signature_is_written_for_its_provider_alone(block: dict[str, Any]) ->
 
 
 def test_a_left_out_value_is_a_loss() -> None:
-    losses = get_codec("anthropic").encode(asked(THINKING, "openai")).losses
+    losses = encode(get_codec("anthropic"), asked(THINKING, "openai")).losses
     assert ("signature", "content[0].signature") in {(loss.code, loss.path) for loss in losses}
 
 
@@ -98,7 +99,7 @@ def test_signed_reasoning_is_spelled_as_its_provider_takes_it_back(
     if metadata is not None:
         thought = ThinkPart(text="North.", signature="c2ln", extras={"provider": "anthropic"})
     message = ChatMessage(role="assistant", content=[thought, words], format=source, response_metadata=metadata)
-    encoded = CODEC.encode([message])
+    encoded = encode(CODEC, [message])
     written = encoded.payload[0]["data"]["content"][0]
     assert written == block
     assert encoded.losses == []

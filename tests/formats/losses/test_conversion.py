@@ -11,6 +11,7 @@ from chatledger.formats.losses.codes import CODES
 from chatledger.models import ChatMessage
 from tests.formats.any_messages import conversations, numbered
 from tests.formats.losses.differences import problems
+from tests.formats.measured import encode
 
 
 @pytest.mark.parametrize("target", format_names())
@@ -21,7 +22,7 @@ def test_the_losses_are_the_differences(target: str, data: st.DataObject, carry:
     codec = get_codec(target)
     if messages and all(message.format == target for message in messages):
         messages = read_as_one(target, messages)
-    encoded = codec.encode(messages, carry=carry)
+    encoded = encode(codec, messages, carry=carry)
     assert {loss.code for loss in encoded.losses} <= CODES.keys()
     back = codec.decode(encoded.payload, rules="lenient").messages
     assert problems(messages, back, encoded.origins, encoded.losses, target) == []
@@ -30,4 +31,4 @@ def test_the_losses_are_the_differences(target: str, data: st.DataObject, carry:
 def read_as_one(target: str, messages: list[ChatMessage]) -> list[ChatMessage]:
     """Messages of several payloads as those of one: what answers what is found within a payload."""
     codec = get_codec(target)
-    return numbered(codec.decode(codec.encode(messages).payload, rules="lenient").messages)
+    return numbered(codec.decode(encode(codec, messages).payload, rules="lenient").messages)

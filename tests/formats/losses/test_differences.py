@@ -22,6 +22,7 @@ from chatledger.models import (
 )
 from tests.formats.any_messages import numbered
 from tests.formats.losses.differences import problems
+from tests.formats.measured import encode
 
 FULL: list[Part] = [
     ThinkPart(text="hm", signature="s"),
@@ -65,7 +66,7 @@ TARGETS = format_names()
 def judged(target: str, losses: list[Loss] | None = None) -> tuple[list[Loss], list[str]]:
     """The reported losses, and what the oracle says of these or of the given ones."""
     codec = get_codec(target)
-    encoded = codec.encode(HISTORY)
+    encoded = encode(codec, HISTORY)
     back = codec.decode(encoded.payload, rules="lenient").messages
     return encoded.losses, problems(
         HISTORY, back, encoded.origins, encoded.losses if losses is None else losses, target

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from chatledger.formats.codec import Written
 from chatledger.formats.losses.codes import CODES
-from chatledger.formats.losses.measure import Written, groups_of, losses_between, unordered
+from chatledger.formats.losses.measure import groups_of, losses_between, unordered
 from chatledger.models import ChatMessage, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 
 Found = list[tuple[str, int | None, str]]

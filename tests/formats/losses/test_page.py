@@ -11,6 +11,7 @@ from chatledger.formats import format_names, get_codec
 from chatledger.formats.losses.capabilities import capabilities
 from chatledger.formats.losses.codes import CODES
 from chatledger.models import ChatMessage
+from tests.formats.measured import encode
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "formats" / "losses.md"
 WORDS = {"yes": "yes", "form": "form", "no": "–"}
@@ -45,7 +46,7 @@ def test_the_tables_of_the_page_are_true(name: str) -> None:
 
 def test_the_formats_that_carry_are_those_of_the_page() -> None:
     unsaid = ChatMessage(role="user", content="Hi", state="interrupted", format="later/2", residual={"keys": []})
-    carriers = [name for name in format_names() if not get_codec(name).encode([unsaid], carry=True).losses]
+    carriers = [name for name in format_names() if not encode(get_codec(name), [unsaid], carry=True).losses]
     text = PAGE.read_text(encoding="utf-8")
     assert carriers == ["agent-service", "qwen-agent"]
     assert all(f"in `{name}`" in " ".join(text.split()) for name in carriers)

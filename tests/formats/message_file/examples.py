@@ -12,6 +12,7 @@ from chatledger.formats.message_file import (
     MessageOutputBuilder,
 )
 from chatledger.models import ChatMessage, Loss
+from tests.formats.measured import encode
 
 
 def stored(messages: list[ChatMessage]) -> list[ChatMessage]:
@@ -23,7 +24,7 @@ def stored(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def encoded_of(*messages: ChatMessage) -> tuple[Any, list[Loss]]:
-    encoded = CODEC.encode(stored(list(messages)))
+    encoded = encode(CODEC, stored(list(messages)))
     return encoded.payload, encoded.losses
 
 

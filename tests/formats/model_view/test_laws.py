@@ -15,6 +15,7 @@ from chatledger.formats import get_codec
 from chatledger.formats.model_view import get_provider, model_view, provider_names, repair
 from chatledger.models.json import same_json
 from tests.formats.anthropic import strategies as anthropic
+from tests.formats.measured import encode
 from tests.formats.model_view.histories import histories
 from tests.formats.openai_chat import strategies as openai_chat
 from tests.formats.openai_responses import strategies as openai_responses
@@ -52,7 +53,7 @@ def view_or_error(provider: str, messages: list[ChatMessage]) -> tuple[Any, list
 def test_the_provider_takes_it_and_what_it_would_have_taken_is_untouched(
     provider: str, history: list[ChatMessage]
 ) -> None:
-    stored = get_codec(provider).encode(history).payload
+    stored = encode(get_codec(provider), history).payload
     payload, repairs = view(provider, history)
     assert refusals(provider, body(provider, payload)) == []
     validate(provider, payload)
@@ -107,7 +108,7 @@ def unseen(provider: str, history: list[ChatMessage]) -> set[str]:
     """
     if provider == "openai-chat":
         return {"empty"} if any(message.tool_calls == [] for message in history) else set()
-    losses = get_codec(provider).encode(history).losses if provider == "anthropic" else []
+    losses = encode(get_codec(provider), history).losses if provider == "anthropic" else []
     return {loss.code for loss in losses} & {"arguments"}
 
 

@@ -21,6 +21,7 @@ from chatledger.models import (
     ToolCall,
     VideoPart,
 )
+from tests.formats import measured
 
 Json = Any
 Losses = list[tuple[str, str]]
@@ -29,7 +30,7 @@ AS_URI = ("media-form", "content[0]")
 
 
 def encode(*messages: ChatMessage) -> tuple[list[Json], Losses]:
-    encoded = CODEC.encode(messages)
+    encoded = measured.encode(CODEC, messages)
     return encoded.payload, [(loss.code, loss.path) for loss in encoded.losses]
 
 
@@ -64,7 +65,7 @@ def test_a_turn_of_the_ledgers_own_messages_loses_the_name_of_a_result() -> None
 
 
 def test_a_loss_names_the_seq_of_its_message() -> None:
-    encoded = CODEC.encode([ChatMessage(role="user", content="Hi", seq=6), ChatMessage(role="custom", seq=7)])
+    encoded = measured.encode(CODEC, [ChatMessage(role="user", content="Hi", seq=6), ChatMessage(role="custom", seq=7)])
     assert encoded.losses == [Loss("left-out", 7, "")]
 
 
@@ -303,4 +304,4 @@ def test_the_ledgers_result_of_a_call_without_an_id_has_none() -> None:
 
 def test_carry_changes_nothing() -> None:
     message = ChatMessage(role="user", content="Hi", format="anthropic", residual={"keys": []})
-    assert CODEC.encode([message], carry=True) == CODEC.encode([message])
+    assert measured.encode(CODEC, [message], carry=True) == measured.encode(CODEC, [message])

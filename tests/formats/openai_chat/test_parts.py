@@ -16,6 +16,7 @@ from chatledger.models import (
     TextPart,
     ThinkPart,
 )
+from tests.formats.measured import encode
 from tests.formats.openai_chat.test_read import decode_one
 
 Json = Any
@@ -131,7 +132,7 @@ def test_thinking_among_the_content_is_reasoning(part: Json, thought: ThinkPart)
 def test_thinking_that_a_program_added_cannot_be_written() -> None:
     message = decode_one({"role": "assistant", "content": [{"type": "text", "text": "Dry."}]})
     added = message.model_copy(update={"content": [ThinkPart(text="Hm"), *(message.content or [])]})
-    encoded = CODEC.encode([added])
+    encoded = encode(CODEC, [added])
     assert [(loss.code, loss.path) for loss in encoded.losses] == [("reasoning", "content[0]")]
 
 

@@ -9,6 +9,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats.openai_chat import CODEC
 from chatledger.models import LENIENT, ChatMessage, RulesLevel
 from chatledger.models.json import same_json
+from tests.formats.measured import encode
 from tests.formats.openai_chat.strategies import Json, json_values, messages
 from tests.formats.stored import inner_residuals, levels, stored
 
@@ -27,7 +28,7 @@ residuals = json_values | st.dictionaries(
 @given(st.lists(messages, max_size=3))
 def test_any_payload_comes_back_as_it_was(payload: list[Json]) -> None:
     decoded = CODEC.decode(payload)
-    encoded = CODEC.encode(decoded.messages)
+    encoded = encode(CODEC, decoded.messages)
     assert same_json(encoded.payload, payload)
     assert encoded.losses == []
 
@@ -55,7 +56,7 @@ def nested(residual: Json, *keys: str) -> dict[str, Json]:
 @given(st.lists(messages, max_size=2))
 def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(payload: list[Json]) -> None:
     rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in CODEC.decode(payload).messages]
-    assert same_json(CODEC.encode(rebuilt).payload, payload)
+    assert same_json(encode(CODEC, rebuilt).payload, payload)
 
 
 @settings(max_examples=100)
@@ -88,7 +89,7 @@ def test_a_text_of_a_class_of_its_own_becomes_plain_text() -> None:
 @settings(max_examples=60)
 @given(st.lists(messages, min_size=1, max_size=4), st.integers(0, 4))
 def test_any_end_of_a_payload_comes_back_alone(payload: list[Json], start: int) -> None:
-    assert same_json(CODEC.encode(CODEC.decode(payload).messages[start:]).payload, payload[start:])
+    assert same_json(encode(CODEC, CODEC.decode(payload).messages[start:]).payload, payload[start:])
 
 
 @settings(max_examples=100)
@@ -98,7 +99,7 @@ def test_any_payload_is_refused_by_name_or_comes_back(payload: Json, rules: Rule
         decoded = CODEC.decode(payload, rules=rules)
     except DecodeError:
         return
-    assert same_json(CODEC.encode(decoded.messages).payload, payload)
+    assert same_json(encode(CODEC, decoded.messages).payload, payload)
 
 
 @settings(max_examples=60)
@@ -110,23 +111,23 @@ def test_recognising_never_raises(payload: Json) -> None:
 @settings(max_examples=100)
 @given(st.lists(stored([None, "anthropic", "openai-responses"]), max_size=4))
 def test_messages_of_any_format_are_accepted_by_the_api(history: list[ChatMessage]) -> None:
-    payload = CODEC.encode(history).payload
+    payload = encode(CODEC, history).payload
     assert len(payload) == sum(message.role != "custom" for message in history)
     assert [problem for wire in payload for problem in problems(wire)] == []
-    assert same_json(CODEC.encode(CODEC.decode(payload, rules="lenient").messages).payload, payload)
+    assert same_json(encode(CODEC, CODEC.decode(payload, rules="lenient").messages).payload, payload)
 
 
 @settings(max_examples=100)
 @given(st.lists(stored(["openai-chat"], residual=residuals), max_size=2))
 def test_a_residual_of_another_shape_never_raises(history: list[ChatMessage]) -> None:
-    encoded = CODEC.encode(history)
+    encoded = encode(CODEC, history)
     assert len(encoded.payload) == len(history) - sum(loss.code == "left-out" for loss in encoded.losses)
 
 
 @settings(max_examples=60)
 @given(st.lists(stored([None, "anthropic"]), max_size=3))
 def test_a_message_without_a_loss_says_all_that_it_holds(history: list[ChatMessage]) -> None:
-    encoded = CODEC.encode(history)
+    encoded = encode(CODEC, history)
     if not encoded.losses and not any(message.role == "tool" for message in history):
         held = [spoken(message) for message in history]
         assert [spoken(message) for message in CODEC.decode(encoded.payload).messages] == held

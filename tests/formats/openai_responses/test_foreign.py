@@ -23,19 +23,20 @@ from chatledger.models import (
     ToolCall,
     VideoPart,
 )
+from tests.formats.measured import encode
 from tests.formats.stored import stored
 
 TAKEN = TypeAdapter[Any](ResponseInputParam)
 
 
 def written(*messages: ChatMessage) -> Any:
-    payload = CODEC.encode(messages).payload
+    payload = encode(CODEC, messages).payload
     TAKEN.validate_python(payload)
     return payload
 
 
 def lost(*messages: ChatMessage) -> list[tuple[str, str]]:
-    return [(loss.code, loss.path) for loss in CODEC.encode(messages).losses]
+    return [(loss.code, loss.path) for loss in encode(CODEC, messages).losses]
 
 
 def said(role: str, content: Any = None, **fields: Any) -> ChatMessage:

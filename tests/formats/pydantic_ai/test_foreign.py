@@ -12,6 +12,7 @@ from chatledger.formats import get_codec
 from chatledger.formats.pydantic_ai import CODEC
 from chatledger.formats.pydantic_ai.parts import digest
 from chatledger.models import ChatMessage, FilePart, ImagePart, Loss, TextPart, ThinkPart, ToolCall
+from tests.formats.measured import encode
 from tests.formats.pydantic_ai.samples import history
 
 TIME = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -19,7 +20,7 @@ STAMP = {"timestamp": "2026-11-01T12:00:00Z"}
 
 
 def write(*messages: ChatMessage) -> Any:
-    return CODEC.encode(messages).payload
+    return encode(CODEC, messages).payload
 
 
 def test_a_conversation_is_requests_and_responses() -> None:
@@ -47,7 +48,7 @@ def test_media_are_binary_or_addresses() -> None:
         ImagePart(url="https://h/a.png"),
         ImagePart(id="file-1"),
     ]
-    encoded = CODEC.encode([ChatMessage(role="user", content=media, seq=1)])
+    encoded = encode(CODEC, [ChatMessage(role="user", content=media, seq=1)])
     image, pdf, address = encoded.payload[0]["parts"][0]["content"]
     assert (image["kind"], image["data"], image["media_type"]) == ("binary", "-_8=", "image/png")
     assert (pdf["kind"], pdf["data"], pdf["media_type"]) == ("binary", "QQ==", "application/pdf")
@@ -83,7 +84,7 @@ def signatures(name: str, provider: str | None) -> list[Any]:
     part = {"part_kind": "thinking", "content": "hm", "signature": "c2ln", "provider_name": provider, "id": "rs_1"}
     text = {"part_kind": "text", "content": "Cold."}
     rows = CODEC.decode([{"kind": "response", "parts": [part, text]}]).messages
-    payload = get_codec(name).encode(rows).payload
+    payload = encode(get_codec(name), rows).payload
     if name == "anthropic":
         blocks = payload["messages"][0]["content"]
         return [(b["thinking"], b.get("signature")) for b in blocks if b["type"] == "thinking"]
@@ -102,7 +103,7 @@ def test_a_signature_goes_back_to_its_provider_and_to_no_other() -> None:
 
 def test_reasoning_signed_by_openai_is_not_sent_to_anthropic() -> None:
     message = ChatMessage(role="assistant", content=[SIGNED, TextPart(text="Cold.")], format="openai-responses")
-    encoded = get_codec("anthropic").encode([message])
+    encoded = encode(get_codec("anthropic"), [message])
     assert encoded.payload["messages"] == [{"role": "assistant", "content": [{"type": "text", "text": "Cold."}]}]
     assert {loss.code for loss in encoded.losses} == {"reasoning", "signature"}
 

@@ -24,6 +24,7 @@ from chatledger.models import (
 )
 from chatledger.models.json import same_json
 from chatledger.testing import check_format
+from tests.formats.measured import encode
 from tests.formats.pydantic_ai.samples import history
 
 URL = {"kind": "image-url", "url": "https://h/a", "force_download": False, "vendor_metadata": None, "media_type": None}
@@ -47,7 +48,7 @@ def result(content: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_the_recorded_history_comes_back_as_it_was() -> None:
-    encoded = CODEC.encode(read(*history()))
+    encoded = encode(CODEC, read(*history()))
     assert same_json(encoded.payload, history())
     assert encoded.losses == []
 
@@ -153,7 +154,7 @@ def test_lenient_keeps_what_is_malformed_whole() -> None:
     payload = [{"kind": "later"}, request("a", {"part_kind": "user-prompt", "content": 1}), response(1)]
     rows = read(*payload, rules="lenient")
     assert [row.role for row in rows] == ["custom", "custom", "custom", "assistant"]
-    assert same_json(CODEC.encode(rows).payload, payload)
+    assert same_json(encode(CODEC, rows).payload, payload)
 
 
 def test_objects_need_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +165,6 @@ def test_objects_need_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_part_that_is_cut_off_from_its_head_begins_a_request_of_its_own() -> None:
     rows = read(*history())[4:6]
-    [written] = CODEC.encode(rows).payload
+    [written] = encode(CODEC, rows).payload
     assert [part["part_kind"] for part in written["parts"]] == ["tool-return", "user-prompt"]
     assert (written["kind"], written["run_id"]) == ("request", None)

@@ -23,17 +23,18 @@ from chatledger.models import (
     ToolCall,
     VideoPart,
 )
+from tests.formats import measured
 
 TWO_CALLS = [ToolCall(id="a", name="f", arguments='{"x": 1}'), ToolCall(id="b", name="g", arguments={"y": "é"})]
 
 
 def encode(*messages: ChatMessage) -> list[dict[str, Any]]:
-    payload: list[dict[str, Any]] = CODEC.encode(messages).payload
+    payload: list[dict[str, Any]] = measured.encode(CODEC, messages).payload
     return payload
 
 
 def losses(message: ChatMessage) -> list[tuple[str, str]]:
-    return [(loss.code, loss.path) for loss in CODEC.encode([message]).losses]
+    return [(loss.code, loss.path) for loss in measured.encode(CODEC, [message]).losses]
 
 
 def test_reasoning_content_and_calls_become_messages_of_their_own() -> None:
@@ -44,7 +45,7 @@ def test_reasoning_content_and_calls_become_messages_of_their_own() -> None:
         tool_calls=TWO_CALLS,
         seq=7,
     )
-    encoded = CODEC.encode([message])
+    encoded = measured.encode(CODEC, [message])
     assert encoded.payload == [
         {"role": "assistant", "content": "", "reasoning_content": "because", "name": "Ada"},
         {"role": "assistant", "content": [{"text": "Looking."}], "name": "Ada"},
@@ -105,7 +106,7 @@ def test_content_is_always_there(content: Any, row: Any) -> None:
     ],
 )
 def test_media_become_items(part: Part, item: dict[str, Any]) -> None:
-    encoded = CODEC.encode([ChatMessage(role="user", content=[part])])
+    encoded = measured.encode(CODEC, [ChatMessage(role="user", content=[part])])
     assert (encoded.payload, encoded.losses) == ([{"role": "user", "content": [item]}], [])
 
 
@@ -117,7 +118,7 @@ def test_media_become_items(part: Part, item: dict[str, Any]) -> None:
     ],
 )
 def test_media_become_items_of_another_form(part: Part, item: dict[str, Any], code: str) -> None:
-    encoded = CODEC.encode([ChatMessage(role="user", content=[part])])
+    encoded = measured.encode(CODEC, [ChatMessage(role="user", content=[part])])
     assert encoded.payload == [{"role": "user", "content": [item]}]
     assert encoded.losses == [Loss(code, None, "content[0]")]
 
@@ -173,7 +174,7 @@ def test_fields_without_a_place_are_losses(message: ChatMessage, lost: list[tupl
 
 
 def test_messages_for_the_screen_are_left_out_and_reported() -> None:
-    encoded = CODEC.encode([ChatMessage(role="custom", content="a", seq=3)])
+    encoded = measured.encode(CODEC, [ChatMessage(role="custom", content="a", seq=3)])
     assert (encoded.payload, encoded.losses) == ([], [Loss("left-out", 3, "")])
 
 
@@ -198,7 +199,7 @@ def test_a_carried_message_comes_back() -> None:
         format="kosong/0.30",
         residual={"keys": ["role"]},
     )
-    encoded = CODEC.encode([message], carry=True)
+    encoded = measured.encode(CODEC, [message], carry=True)
     assert encoded.losses == []
     assert [("chatledger" in it.get("extra", {})) for it in encoded.payload] == [True, False, False, False]
     assert CODEC.decode(encoded.payload).messages == [message]
@@ -206,27 +207,27 @@ def test_a_carried_message_comes_back() -> None:
 
 def test_carry_adds_only_what_the_messages_do_not_say() -> None:
     message = ChatMessage(role="user", content="a", format="agent-service")
-    assert CODEC.encode([message], carry=True).payload == [
+    assert measured.encode(CODEC, [message], carry=True).payload == [
         {"role": "user", "content": "a", "extra": {"chatledger": {"rows": 1, "fields": {"format": "agent-service"}}}}
     ]
 
 
 def test_messages_of_this_format_carry_nothing() -> None:
     payload = [{"role": "user", "content": "a"}]
-    assert CODEC.encode(CODEC.decode(payload).messages, carry=True).payload == payload
+    assert measured.encode(CODEC, CODEC.decode(payload).messages, carry=True).payload == payload
 
 
 def test_an_incomplete_carried_message_is_read_as_plain_messages() -> None:
     message = ChatMessage(role="assistant", content="a", tool_calls=TWO_CALLS, format="kosong/0.30")
-    payload = CODEC.encode([message], carry=True).payload[:2]
+    payload = measured.encode(CODEC, [message], carry=True).payload[:2]
     decoded = CODEC.decode(payload).messages
     assert [it.format for it in decoded] == ["qwen-agent", "qwen-agent"]
-    assert CODEC.encode(decoded).payload == payload
+    assert measured.encode(CODEC, decoded).payload == payload
 
 
 def test_a_changed_carried_message_is_read_as_plain_messages() -> None:
     message = ChatMessage(role="assistant", tool_calls=TWO_CALLS, format="kosong/0.30")
-    first, second = CODEC.encode([message], carry=True).payload
+    first, second = measured.encode(CODEC, [message], carry=True).payload
     decoded = CODEC.decode([first, {**second, "role": "user"}]).messages
     assert [it.role for it in decoded] == ["assistant", "user"]
 
@@ -247,7 +248,7 @@ def test_an_extra_of_that_name_that_is_not_ours_is_kept(envelope: Any) -> None:
     payload = [{"role": "user", "content": "a", "extra": {"chatledger": envelope}}]
     decoded = CODEC.decode(payload).messages
     assert [message.format for message in decoded] == ["qwen-agent"]
-    assert CODEC.encode(decoded).payload == payload
+    assert measured.encode(CODEC, decoded).payload == payload
 
 
 texts = st.text(max_size=3)
@@ -284,15 +285,15 @@ foreign = st.fixed_dictionaries(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(foreign, max_size=4))
 def test_objects_can_hold_any_encoded_message(messages: list[ChatMessage]) -> None:
-    payload = CODEC.encode(messages).payload
+    payload = measured.encode(CODEC, messages).payload
     assert [model.model_dump() for model in CODEC.as_models(payload)] == payload
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(foreign, max_size=4))
 def test_any_message_that_is_not_left_out_is_carried_whole(messages: list[ChatMessage]) -> None:
-    encoded = CODEC.encode(messages, carry=True)
+    encoded = measured.encode(CODEC, messages, carry=True)
     left_out = {loss.code for loss in encoded.losses}
-    expected = [it.model_copy(update={"seq": None}) for it in messages if CODEC.encode([it]).payload]
+    expected = [it.model_copy(update={"seq": None}) for it in messages if measured.encode(CODEC, [it]).payload]
     assert CODEC.decode(encoded.payload).messages == expected
     assert left_out <= {"left-out"}

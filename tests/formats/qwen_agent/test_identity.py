@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from chatledger.formats.qwen_agent import CODEC, Message
 from chatledger.models import ChatMessage
 from chatledger.models.json import same_json
+from tests.formats.measured import encode
 from tests.formats.qwen_agent.strategies import messages, texts, values
 
 payloads = st.lists(messages, max_size=4)
@@ -19,7 +20,7 @@ def read_back(payload: list[Any]) -> list[Any]:
     stored = CODEC.decode(payload).messages
     rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in stored]
     assert rebuilt == stored or repr(rebuilt) == repr(stored)  # NaN is not equal to itself
-    encoded = CODEC.encode(rebuilt)
+    encoded = encode(CODEC, rebuilt)
     assert encoded.losses == []
     rows: list[Any] = encoded.payload
     return rows
@@ -55,14 +56,14 @@ def test_lenient_gives_back_whatever_has_a_role(payload: list[dict[str, Any]]) -
     dicts = [{**message, "role": f"role {index}"} for index, message in enumerate(payload)]
     decoded = CODEC.decode(dicts, rules="lenient")
     assert decoded.losses == []
-    assert same_json(CODEC.encode(decoded.messages).payload, dicts)
+    assert same_json(encode(CODEC, decoded.messages).payload, dicts)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(["text", "image", "audio", "type"]), values) | values, max_size=3))
 def test_lenient_gives_back_any_content_items(items: list[Any]) -> None:
     dicts = [{"role": "user", "content": items, "function_call": {"name": "f", "arguments": items, "id": 1}}]
-    assert same_json(CODEC.encode(CODEC.decode(dicts, rules="lenient").messages).payload, dicts)
+    assert same_json(encode(CODEC, CODEC.decode(dicts, rules="lenient").messages).payload, dicts)
 
 
 def test_real_objects_come_back_as_equal_ones(upstream: Any) -> None:

@@ -42,7 +42,7 @@ async def test_the_first_write_records_the_database(database: Database, first: s
     async with database.open(keys=RING) as ledger:
         await ledger.threads.create("t", rules="lenient")
     assert not await recorded(database)
-    async with database.open(keys=REQUIRED) as ledger:
+    async with database.open(keys=REQUIRED, distributed=False) as ledger:
         await ledger.threads.list()
         assert not await recorded(database)
         await FIRST_WRITES[first](ledger)
@@ -74,7 +74,7 @@ async def test_a_transaction_of_the_caller_records_it_with_its_commit(database: 
 
 
 async def test_reencrypting_records_it(database: Database) -> None:
-    async with database.open(keys=REQUIRED) as ledger:
+    async with database.open(keys=REQUIRED, distributed=False) as ledger:
         assert await ledger.reencrypt() == {}
     assert await recorded(database)
 
@@ -102,7 +102,7 @@ async def test_without_the_record_it_still_refuses_plain_text(database: Database
 
 
 async def test_deleting_needs_no_keys(database: Database) -> None:
-    async with database.open(keys=REQUIRED) as ledger:
+    async with database.open(keys=REQUIRED, distributed=False) as ledger:
         await ledger.threads.create("t")
     async with database.open(keys=Encryption(lambda _: None, required=True)) as ledger:
         await ledger.threads.delete("t")

@@ -14,6 +14,7 @@ from chatledger.formats.agent_framework.parts import Medium
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.signatures import ANTHROPIC, OPENAI, id_of, signed_by, signer_of
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.trusted import build, copy_with
 
 
 def fit(message: ChatMessage) -> ChatMessage | None:
@@ -28,19 +29,22 @@ def fit(message: ChatMessage) -> ChatMessage | None:
     # The framework has no role developer, and a client reads an unknown role as user.
     role = {"developer": "system", "tool": "tool"}.get(message.role, message.role if message.role in ROLES else "user")
     is_result = role == "tool"
-    return ChatMessage(
-        role=role,
-        content=_fit_content(message, role),
-        tool_calls=_fit_calls(message) if role == "assistant" else None,
-        tool_call_id=message.tool_call_id if is_result else None,
-        name=None if is_result else message.name,
-        is_error=message.is_error if is_result else None,
-        seq=message.seq,
+    return build(
+        ChatMessage,
+        {
+            "role": role,
+            "content": _fit_content(message, role),
+            "tool_calls": _fit_calls(message) if role == "assistant" else None,
+            "tool_call_id": message.tool_call_id if is_result else None,
+            "name": None if is_result else message.name,
+            "is_error": message.is_error if is_result else None,
+            "seq": message.seq,
+        },
     )
 
 
 def _fit_calls(message: ChatMessage) -> list[ToolCall] | None:
-    calls = [ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in message.tool_calls or ()]
+    calls = [copy_with(call, {"extras": None}) for call in message.tool_calls or ()]
     return calls or None
 
 

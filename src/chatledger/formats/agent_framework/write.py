@@ -47,8 +47,8 @@ class Writer:
     _is_own: bool = False
     """Whether that message is of this format."""
 
-    def write(self, message: ChatMessage, position: int, *, is_own: bool) -> list[JsonValue]:
-        """Write a message that fits the format. Returns its contents."""
+    def write(self, message: ChatMessage, position: int, *, is_own: bool) -> None:
+        """Write a message that fits the format."""
         answered = self._pairing.follow(message, position)
         if message.role == "tool":
             contents: list[JsonValue] = [write_result(message, position, answered)]
@@ -62,7 +62,6 @@ class Writer:
             self.messages.append(write_head(message, group))
             self._results = group if is_own or message.role == "tool" else None
             self._is_own = is_own
-        return contents
 
 
 def write_head(message: ChatMessage, contents: list[JsonValue]) -> Source:

@@ -18,15 +18,11 @@ from chatledger.formats.agent_service.models import ChatHistory, ChatMessage
 from chatledger.formats.agent_service.read import check, keep_around, keep_difference, read_fields
 from chatledger.formats.agent_service.source import MESSAGES, Source, open_payload
 from chatledger.formats.agent_service.write import AROUND, NAME, Dump, around_of, write_fields, write_message
-from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.wire.residual import restore
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Loss, RulesLevel
 from chatledger.models.json import JsonObject, same_json
-
-UNSAID = ("name", "is_error")
-"""Fields that this format lacks. It has one for the run, even where a source did not use it."""
 
 _FIELDS = frozenset(ChatMessage.model_fields)
 
@@ -47,9 +43,9 @@ class AgentServiceCodec:
         losses = opened.losses + _keep_around(opened.around, messages, rules)
         return Decoded(messages, losses)
 
-    def encode(self, messages: Sequence[LedgerMessage], *, carry: bool = False) -> Encoded:
+    def encode(self, messages: Sequence[LedgerMessage], *, carry: bool = False) -> Written:
         """The dict of a ChatHistory. `carry` puts the fields that a message cannot express into its custom_data."""
-        return measured(self, messages, lambda given: _write(given, carry_all=carry), unsaid=UNSAID)
+        return _write(messages, carry_all=carry)
 
     def as_models(self, payload: dict[str, Any]) -> ChatHistory:
         """The ChatHistory of a payload that `encode` returned.
@@ -91,8 +87,7 @@ def _write(messages: Sequence[LedgerMessage], *, carry_all: bool) -> Written:
     told = next((around for message in reversed(messages) if (around := around_of(message)) is not None), None)
     kept = [index for index, message in enumerate(messages) if message.format == NAME and _is_told(message, told)]
     payload = restore({MESSAGES: [_write_message(message, carry_all) for message in messages]}, told)
-    as_read = len(kept) == len(messages) and all(map(_is_as_read, messages))
-    return Written(payload, [(index,) for index in range(len(messages))], kept, as_read)
+    return Written(payload, [(index,) for index in range(len(messages))], kept)
 
 
 def _write_message(message: LedgerMessage, carry_all: bool) -> JsonObject:
@@ -105,15 +100,6 @@ def _write_message(message: LedgerMessage, carry_all: bool) -> JsonObject:
 def _is_told(message: LedgerMessage, told: JsonObject | None) -> bool:
     around = around_of(message)
     return around is None or same_json(around, told)
-
-
-def _is_as_read(message: LedgerMessage) -> bool:
-    """Whether the message is as it was read, without values of a program that reading would not return."""
-    if message.reasoning is not None or not isinstance(message.content, str):
-        return False
-    if any(held in ([], {}) for held in (message.tool_calls, message.response_metadata, message.custom_data)):
-        return False
-    return all(call.extras is None for call in message.tool_calls or ())
 
 
 def _as_model(fields: JsonObject) -> ChatMessage:

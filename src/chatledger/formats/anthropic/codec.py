@@ -13,14 +13,12 @@ from chatledger.formats.anthropic.read import read_payload
 from chatledger.formats.anthropic.write import (
     PairedMessage,
     content_blocks,
-    is_as_read,
     joins,
     pair_messages,
     write_group,
     write_system,
 )
-from chatledger.formats.codec import Decoded, Encoded
-from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.codec import Decoded, Written
 from chatledger.formats.wire.residual import nested, put_back
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
@@ -42,12 +40,12 @@ class Anthropic:
         """
         return Decoded(*read_payload(payload, lenient=rules == "lenient"))
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
         """A dict of `messages`, and `system` if there is one, for `client.messages.create(…)`.
 
         `carry` has no effect: the API refuses unknown keys, so there is no free field.
         """
-        return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
+        return write_payload(messages)
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
@@ -65,8 +63,7 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
     origins += [(paired.position,) for group in groups for paired in group]
     around = nested(own_residual(messages[0]), PAYLOAD) if messages else None
     own = [position for position, message in enumerate(messages) if message.format == NAME]
-    as_read = len(prompts) <= 1 and all(map(is_as_read, messages))
-    return Written(put_back(payload, around), origins, own, as_read=as_read)
+    return Written(put_back(payload, around), origins, own)
 
 
 def _is_prompt(message: ChatMessage) -> bool:

@@ -15,6 +15,7 @@ from chatledger.formats.wire.arguments import fit_arguments
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.signatures import ANTHROPIC, signer_of
 from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.trusted import build, copy_with
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _IMAGES = {f"image/{kind}": f"image/{kind}" for kind in ("jpeg", "png", "gif", "webp")} | {"image/jpg": "image/jpeg"}
@@ -33,14 +34,17 @@ def fit(message: ChatMessage) -> ChatMessage | None:
         return None
     role = _ROLES.get(message.role, "user")
     calls = [_fit_call(call) for call in message.tool_calls or ()] if role == "assistant" else []
-    return ChatMessage(
-        role=role,
-        content=_fit_content(message, role, bool(calls)),
-        tool_calls=calls or None,
-        tool_call_id=message.tool_call_id if role == "tool" else None,
-        name=message.name if role == "tool" else None,
-        is_error=message.is_error if role == "tool" else None,
-        seq=message.seq,
+    return build(
+        ChatMessage,
+        {
+            "role": role,
+            "content": _fit_content(message, role, bool(calls)),
+            "tool_calls": calls or None,
+            "tool_call_id": message.tool_call_id if role == "tool" else None,
+            "name": message.name if role == "tool" else None,
+            "is_error": message.is_error if role == "tool" else None,
+            "seq": message.seq,
+        },
     )
 
 
@@ -71,7 +75,7 @@ def _may_be_signed_here(part: ThinkPart, source_format: str | None) -> bool:
 
 
 def _fit_call(call: ToolCall) -> ToolCall:
-    return call.model_copy(update={"arguments": fit_arguments(call.arguments), "extras": None})
+    return copy_with(call, {"arguments": fit_arguments(call.arguments), "extras": None})
 
 
 def _fit_part(part: Part, role: str, source_format: str | None) -> Part | None:

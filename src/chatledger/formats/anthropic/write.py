@@ -14,20 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatledger.formats.anthropic.calls import reads_as_result, write_call, write_result
-from chatledger.formats.anthropic.names import NAME, TOOL_RESULT, is_result, own_residual
-from chatledger.formats.anthropic.parts import PARTS, read_medium, write_medium, write_parts
+from chatledger.formats.anthropic.names import NAME, is_result, own_residual
+from chatledger.formats.anthropic.parts import PARTS, write_parts
 from chatledger.formats.wire.pairing import Pairing, made_id
 from chatledger.formats.wire.positions import interleave
 from chatledger.formats.wire.residual import KEYS, nested, put_back
 from chatledger.models import (
     ChatMessage,
-    FilePart,
-    ImagePart,
-    OpaquePart,
-    Part,
     TextPart,
-    ThinkPart,
-    ToolCall,
     continues,
 )
 from chatledger.models.json import JsonValue
@@ -99,59 +93,6 @@ def content_blocks(message: ChatMessage) -> list[Wire]:
     parts = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content or []
     blocks = write_parts(parts, residual)
     return [block for block in blocks if message.role != "user" or not reads_as_result(block)]
-
-
-def is_as_read(message: ChatMessage) -> bool:
-    """Whether the message was read, and has no value of a program that reading would not return.
-
-    Such a message is written as it came in, so its losses need not be measured.
-    """
-    if message.format != NAME or message.reasoning is not None or message.name is not None:
-        return False
-    answers = is_result(message)
-    if answers != (message.tool_call_id is not None) or (message.is_error is not None and not answers):
-        return False
-    if isinstance(message.content, list) and not all(map(_is_read_part, message.content)):
-        return False
-    return _has_read_calls(message) and _has_read_metadata(message) and (answers or _has_read_content(message))
-
-
-def _has_read_content(message: ChatMessage) -> bool:
-    """Whether reading returns such a content: None only for calls alone, or if the residual says so."""
-    if message.content is not None:
-        return message.content != [] or not message.tool_calls
-    return bool(message.tool_calls) or nested(message.residual, NULL) in ("null", "absent")
-
-
-def _is_read_part(part: Part) -> bool:
-    if isinstance(part, OpaquePart):
-        return isinstance(part.value, dict) and part.type != TOOL_RESULT and part.type == part.value.get("type")
-    if isinstance(part, (TextPart, ThinkPart)):
-        return part.extras is None
-    if not isinstance(part, (ImagePart, FilePart)):
-        return False
-    block = write_medium(part)
-    return block is not None and read_medium(block, "") == part
-
-
-def _has_read_calls(message: ChatMessage) -> bool:
-    if message.tool_calls is None:
-        return True
-    return message.role == "assistant" and bool(message.tool_calls) and all(map(_is_read_call, message.tool_calls))
-
-
-def _is_read_call(call: ToolCall) -> bool:
-    return call.id is not None and call.arguments is not None and call.extras is None
-
-
-def _has_read_metadata(message: ChatMessage) -> bool:
-    """Whether the metadata has the keys of the reply that was read, and no other."""
-    if message.response_metadata is None:
-        return True
-    keys = nested(message.residual, KEYS)
-    if message.role != "assistant" or not isinstance(keys, list):
-        return False
-    return set(message.response_metadata) == set(keys) - {"role", "content"}
 
 
 def _with_rest(results: list[Wire], rest: list[ChatMessage]) -> list[Wire]:

@@ -7,20 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chatledger.errors import DecodeError, EncodeError, MissingExtra
-from chatledger.formats.codec import Decoded, Encoded, Kind
+from chatledger.errors import EncodeError, MissingExtra
+from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.google_adk.detect import is_google_adk
 from chatledger.formats.google_adk.foreign import fit
 from chatledger.formats.google_adk.names import NAME
-from chatledger.formats.google_adk.read import read_event, read_payload
+from chatledger.formats.google_adk.read import read_payload
 from chatledger.formats.google_adk.write import Event, Writer
-from chatledger.formats.losses.measure import Written, measured
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
-from chatledger.models.json import JsonObject, same_json
-
-_FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id", "is_error", "response_metadata"}
-"""The fields that reading can set."""
+from chatledger.models.json import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +39,9 @@ class GoogleADK:
         """
         return Decoded(read_payload(payload, lenient=rules == "lenient"))
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
         """A list of dicts for `Event.model_validate`. `carry` has no effect: ADK has no use for it."""
-        return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
+        return write_payload(messages)
 
     def as_models(self, payload: list[JsonObject]) -> list[Any]:
         """The Event objects of a payload that `encode` returned. Raises EncodeError for an event that ADK rejects, and
@@ -81,29 +77,8 @@ def events_of(messages: Sequence[ChatMessage]) -> list[Event]:
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
     events = events_of(messages)
-    payload = [event.write() for event in events]
-    rows = [event.rows for event in events]
-    as_read = all(
-        event.is_own and _is_as_read([messages[row] for row in event.rows], written)
-        for event, written in zip(events, payload, strict=True)
-    )
     own = [index for index, message in enumerate(messages) if message.format == NAME]
-    is_whole = sum(map(len, rows)) == len(messages)
-    return Written(payload, [(row,) for event in rows for row in event], own, as_read=as_read and is_whole)
-
-
-def _is_as_read(messages: Sequence[ChatMessage], written: JsonObject) -> bool:
-    """Whether reading the event gives its rows back, so that its losses need not be measured."""
-    try:
-        back = read_event(written, "", lenient=True)
-    except DecodeError:
-        return False
-    if len(back) != len(messages) or any(message.reasoning is not None for message in messages):
-        return False
-    return all(
-        same_json(one.model_dump(include=_FIELDS), other.model_dump(include=_FIELDS))
-        for one, other in zip(back, messages, strict=True)
-    )
+    return Written([event.write() for event in events], [(row,) for event in events for row in event.rows], own)
 
 
 CODEC = GoogleADK()

@@ -13,14 +13,13 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from chatledger.errors import DecodeError
-from chatledger.formats.codec import Decoded, Encoded
+from chatledger.formats.codec import Decoded, Written
 from chatledger.formats.kosong.detect import is_of_revision
-from chatledger.formats.kosong.foreign import adapt, adapt_message, is_as_read, is_record
+from chatledger.formats.kosong.foreign import adapt, adapt_message, is_record
 from chatledger.formats.kosong.models import build, restore_given
 from chatledger.formats.kosong.parts import AS_DICT, CLASSES, FAMILY, FIELDS, GIVEN, Revision, residual_of
 from chatledger.formats.kosong.read import read_message
 from chatledger.formats.kosong.write import write_fields, write_message
-from chatledger.formats.losses.measure import Written, measured
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.formats.wire.residual import restore_deep
 from chatledger.models import ChatMessage, Loss, RulesLevel
@@ -28,13 +27,14 @@ from chatledger.models.json import JsonObject
 
 
 class Dump(dict[str, Any]):
-    """The dict of a message, with a reference to the message."""
+    """The dict of a message, with a reference to the message, and whether that was read from an object."""
 
-    __slots__ = ("message",)
+    __slots__ = ("message", "of_object")
 
-    def __init__(self, fields: JsonObject, message: ChatMessage) -> None:
+    def __init__(self, fields: JsonObject, message: ChatMessage, *, of_object: bool) -> None:
         super().__init__(fields)
         self.message = message
+        self.of_object = of_object
 
 
 class KosongCodec:
@@ -54,16 +54,13 @@ class KosongCodec:
         losses: list[Loss] = []
         lenient = rules == "lenient"
         return Decoded(
-            [
-                read_message(message, f"$[{index}]", self.revision, losses, lenient=lenient)
-                for index, message in enumerate(payload)
-            ],
+            [self._read(message, f"$[{index}]", losses, lenient=lenient) for index, message in enumerate(payload)],
             losses,
         )
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
         """A list of dicts. `carry` has no effect: a kosong message has no free field."""
-        return measured(self, messages, self._write)
+        return self._write(messages)
 
     def as_models(self, payload: Sequence[dict[str, Any]]) -> list[Any]:
         """The messages of a payload as objects of this revision's classes."""
@@ -79,11 +76,19 @@ class KosongCodec:
         adapted = adapt(messages, self.revision)
         kept = [index for index, message in enumerate(messages) if message.format == self.name]
         return Written(
-            [Dump(write_message(message, self.revision), message) for message, _ in adapted],
+            [
+                Dump(write_message(message, self.revision), message, of_object=_is_of_object(message, messages[first]))
+                for message, (first, *_) in adapted
+            ],
             [origins for _, origins in adapted],
             kept,
-            as_read=all(is_as_read(message, self.revision) for message in messages),
         )
+
+    def _read(self, source: object, path: str, losses: list[Loss], *, lenient: bool) -> ChatMessage:
+        """The message of a dict or an object. An unchanged dump is read as its object, which it does not determine."""
+        if isinstance(source, Dump) and source.of_object and source == write_message(source.message, self.revision):
+            source = self._as_model(source, path)
+        return read_message(source, path, self.revision, losses, lenient=lenient)
 
     def _as_model(self, fields: dict[str, Any], path: str) -> Any:
         if isinstance(fields, Dump):
@@ -111,3 +116,7 @@ class KosongCodec:
         model = build(self.revision, write_fields(adapted, self.revision), None)
         model.role = message.role
         return model
+
+
+def _is_of_object(message: ChatMessage, stored: ChatMessage) -> bool:
+    return message is stored and AS_DICT not in residual_of(message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from chatledger.formats.kosong.parts import AS_DICT, PARTIAL, ROLES, Revision, of_family, residual_of, type_of
+from chatledger.formats.kosong.parts import PARTIAL, ROLES, Revision, of_family, residual_of, type_of
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import (
     AudioPart,
@@ -24,6 +24,7 @@ from chatledger.models import (
     VideoPart,
 )
 from chatledger.models.json import dumps
+from chatledger.models.trusted import copy_with
 
 Content = str | list[Part] | None
 
@@ -72,24 +73,12 @@ def adapt_message(message: ChatMessage, revision: Revision, pairing: Pairing, pl
         "format": revision.name,
         "residual": _kept_residual(message),
     }
-    return message.model_copy(update=changes)
+    return copy_with(message, changes)
 
 
 def is_record(message: ChatMessage) -> bool:
     """Whether the message is a control record of a context file, which is never sent to a model."""
     return message.role == "custom" and of_family(message) and message.custom_data is not None
-
-
-def is_as_read(message: ChatMessage, revision: Revision) -> bool:
-    """Whether the message is of the revision and as it was read, without values that reading would not return."""
-    if message.format != revision.name or is_record(message) or message.reasoning is not None:
-        return False
-    if message.content is None and AS_DICT not in residual_of(message):  # every object has content
-        return False
-    parts = message.content if isinstance(message.content, list) else ()
-    calls = message.tool_calls or ()
-    extras = revision.has_extras or all(call.extras is None for call in calls)
-    return extras and all(is_part_as_read(part, revision) for part in parts)
 
 
 def _role(message: ChatMessage) -> str | None:
@@ -202,13 +191,3 @@ def _url(part: Medium) -> str | None:
 def _as_link(part: Medium) -> str:
     """A medium as text, as Qwen-Agent writes a file. Its data is left out, because a model does not read base64."""
     return f"[{type_of(part).removesuffix('_url')}]({part.url or part.name or part.id or ''})"
-
-
-def is_part_as_read(part: Part, revision: Revision) -> bool:
-    """Whether reading returns such a part."""
-    if isinstance(part, OpaquePart):
-        return True
-    if isinstance(part, (TextPart, ThinkPart)):
-        return part.extras is None
-    known = isinstance(part, (ImagePart, AudioPart)) or (isinstance(part, VideoPart) and revision.has_videos)
-    return known and (part.data, part.mime_type, part.name, part.extras) == (None, None, None, None)

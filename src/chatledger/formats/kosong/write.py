@@ -16,8 +16,13 @@ from chatledger.models.json import JsonObject, JsonValue
 
 def write_message(message: ChatMessage, revision: Revision) -> JsonObject:
     """The dict of a message of the revision."""
-    residual = residual_of(message)
     encoded = write_fields(message, revision)
+    written = _restored(encoded, residual_of(message), revision)
+    # A residual that no reader wrote may hide the role. Then it changes nothing.
+    return written if isinstance(written.get("role"), str) else dump(encoded, revision)
+
+
+def _restored(encoded: JsonObject, residual: JsonObject, revision: Revision) -> JsonObject:
     if AS_DICT in residual:
         return restore_deep(shortened(encoded) if SHORT in residual else encoded, residual.get(FIELDS))
     return restore_deep(dump(restore_deep(encoded, residual.get(FIELDS)), revision), residual.get(DUMP))

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatledger.errors import EncodeError, MissingExtra
-from chatledger.formats.codec import Decoded, Encoded, Kind
+from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.langchain.detect import is_langchain
 from chatledger.formats.langchain.foreign import fit
 from chatledger.formats.langchain.read import read_payload
-from chatledger.formats.langchain.write import NAME, is_as_read, write_message
-from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.langchain.write import NAME, write_message
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonObject
@@ -38,9 +37,9 @@ class LangChain:
         """One ChatMessage for each message. Lenient rules keep malformed values in the residual."""
         return Decoded(*read_payload(payload, lenient=rules == "lenient"))
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
         """The dicts that `messages_from_dict` takes. `carry` has no effect: integrations would send it along."""
-        return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
+        return write_payload(messages)
 
     def as_models(self, payload: list[JsonObject]) -> list[Any]:
         """The messages of a payload that `encode` returned. Raises EncodeError for a message that langchain-core
@@ -65,15 +64,7 @@ def as_model(message: JsonObject, path: str) -> Any:
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
-    """The payload: messages of the format as they came in, others fitted to the format."""
-    payload = write_messages(messages)
-    own = [index for index, message in enumerate(messages) if message.format == NAME]
-    as_read = len(own) == len(messages) and all(map(is_as_read, messages, payload))
-    return Written(payload, [(index,) for index in range(len(messages))], own, as_read)
-
-
-def write_messages(messages: Sequence[ChatMessage]) -> list[JsonObject]:
-    """The payload alone, one dict for each message, for a reader that needs no losses."""
+    """One dict for each message: those of the format as they came in, others fitted to the format."""
     pairing = Pairing()
     payload: list[JsonObject] = []
     for index, message in enumerate(messages):
@@ -81,7 +72,8 @@ def write_messages(messages: Sequence[ChatMessage]) -> list[JsonObject]:
         answered = pairing.answer(message) if message.role == "tool" else None
         own = message.format == NAME
         payload.append(write_message(message if own else fit(message, index + 1, call_ids, answered)))
-    return payload
+    kept = [index for index, message in enumerate(messages) if message.format == NAME]
+    return Written(payload, [(index,) for index in range(len(messages))], kept)
 
 
 CODEC = LangChain()

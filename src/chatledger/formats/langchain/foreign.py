@@ -12,8 +12,9 @@ from chatledger.formats.langchain.write import DATA, NAME, PARTS
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.residual import EXTRA, FORM
 from chatledger.formats.wire.signatures import ANTHROPIC, OPENAI, signer_of
-from chatledger.models import LENIENT, ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonObject
+from chatledger.models.trusted import build
 
 _FORMS = {ANTHROPIC: THINKING, OPENAI: SUMMARY}
 """The form of signed reasoning that only the integration of its provider accepts."""
@@ -25,7 +26,8 @@ def fit(message: ChatMessage, position: int, call_ids: Sequence[str], answered: 
     residual: JsonObject = {PARTS: forms} if forms else {}
     if message.message_id is not None:
         residual[DATA] = {EXTRA: {"id": message.message_id}}
-    return ChatMessage.model_validate(
+    return build(
+        ChatMessage,
         {
             "role": message.role,
             "content": parts,
@@ -38,7 +40,6 @@ def fit(message: ChatMessage, position: int, call_ids: Sequence[str], answered: 
             "format": NAME,
             "residual": residual or None,
         },
-        context=LENIENT,
     )
 
 

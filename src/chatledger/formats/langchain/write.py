@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 
-from chatledger.formats.langchain.parts import read_block, write_block
+from chatledger.formats.langchain.parts import write_block
 from chatledger.formats.wire.residual import FORM, keep_deep, nested, restore, restore_deep
 from chatledger.formats.wire.signatures import signed_by
-from chatledger.models import ChatMessage, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models import ChatMessage, Part, ThinkPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem
 
 NAME = "langchain"
@@ -163,56 +163,9 @@ def _with_typed(restored: JsonObject, wire: JsonObject) -> JsonObject:
 _TYPED = ("content", "name", "response_metadata", "tool_calls", "invalid_tool_calls", "tool_call_id")
 
 
-def is_as_read(message: ChatMessage, written: JsonObject) -> bool:
-    """Whether the message was read, and has no value of a program that reading would not return.
-
-    Such a message is written as it came in, so its losses need not be measured.
-    """
-    if message.format != NAME or message.is_error is False or message.content is None:
-        return False
-    data, type_ = written.get(DATA), written.get(TYPE)
-    if not isinstance(data, dict) or not isinstance(type_, str) or role_of(type_, data) != message.role:
-        return False
-    return (
-        _has_read_fields(message, data, type_)
-        and all(map(_is_read_call, message.tool_calls or ()))
-        and _has_read_content(message)
-    )
-
-
-def _has_read_fields(message: ChatMessage, data: JsonObject, type_: str) -> bool:
-    """Whether the fields are those that reading returns for a message of the type."""
-    if message.reasoning is not None and (type_ not in AI_TYPES or message.reasoning != reasoning_of(data)):
-        return False
-    if message.tool_calls is not None and (type_ not in AI_TYPES or not message.tool_calls):
-        return False
-    if type_ not in TOOL_TYPES and (message.tool_call_id is not None or message.is_error is not None):
-        return False
-    return message.response_metadata != {} and (message.is_error is None or data.get("status") == "error")
-
-
 def reasoning_of(data: JsonObject) -> str | None:
     reasoning = nested(data.get(_KWARGS), REASONING)
     return reasoning if isinstance(reasoning, str) else None
-
-
-def _is_read_call(call: ToolCall) -> bool:
-    return call.extras is None and (call.arguments is None or isinstance(call.arguments, dict | str))
-
-
-def _has_read_content(message: ChatMessage) -> bool:
-    if isinstance(message.content, str):
-        return True
-    return all(
-        _is_read_part(part, nested(message.residual, PARTS, str(idx)), message.response_metadata)
-        for idx, part in enumerate(message.content or ())
-    )
-
-
-def _is_read_part(part: Part, residual: JsonValue, metadata: JsonValue) -> bool:
-    if isinstance(part, TextPart):
-        return part.extras is None
-    return with_signer(read_block(write_block(part, residual), "", lenient=True)[0], metadata) == part
 
 
 def with_signer(part: Part, metadata: JsonValue) -> Part:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from chatledger.formats.losses import codes
+from chatledger.formats.losses.measure import losses_of
 from chatledger.formats.registry import format_names, get_codec
 from chatledger.models import (
     AudioPart,
@@ -70,7 +71,7 @@ def _level(lost: set[tuple[str, str]]) -> Expression:
 
 
 def _lost(name: str, messages: Sequence[ChatMessage]) -> set[tuple[str, str]]:
-    return {(loss.code, loss.path) for loss in get_codec(name).encode(messages).losses}
+    return {(loss.code, loss.path) for loss in losses_of(get_codec(name), messages)}
 
 
 def _talk(*messages: tuple[str, Any], **last: Any) -> list[ChatMessage]:

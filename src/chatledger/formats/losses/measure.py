@@ -1,91 +1,67 @@
-"""Losses are measured: the payload is read back with the format's own decode, and compared with the messages.
+"""Losses are measured: the messages are written, read back with the format's own decode, and compared.
 
-    def encode(self, messages, *, carry=False):
-        return measured(self, messages, lambda given: write(given, carry))
+    written = write(codec, messages)          # what a caller gets
+    losses_of(codec, messages)                # only when somebody asks
 
 A codec does not predict its losses. It only reports from which messages it wrote each message of the payload. The
-comparison finds the rest, so a bug in a codec shows as a loss and is never silent. The cost is one decode of the
-payload. Messages of the format itself that are written as they were read are not measured, so reading a thread in its
-own format costs nothing more.
+comparison finds the rest, so a bug in a codec shows as a loss and is never silent. It costs more than writing does, so
+it is done only on demand, and then from the messages: a payload belongs to its caller, who may have changed it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.codec import Codec, Encoded
-from chatledger.formats.losses.codes import FIELDS, LEFT_OUT, MADE_UP, MERGED, ORDER, SPLIT, STATE
+from chatledger.formats.codec import Codec, Origins, Written
+from chatledger.formats.losses.codes import LEFT_OUT, MADE_UP, MERGED, ORDER, SPLIT
 from chatledger.formats.losses.compare import compare
 from chatledger.models import ChatMessage, Loss, Part, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonValue, dumps, json_problem
 
-UNSAID = ("is_error", "run_id", "response_metadata", "custom_data")
-"""Fields that most formats have no place for."""
 _DEPTH = MAX_DEPTH - 16
 """The depth that remains when a payload nests a value in its own envelope and in one that carries it."""
 
-Origins: TypeAlias = Sequence[tuple[int, ...]]
-"""For each message that reading a payload gives, the indexes of the messages that it was written from."""
+
+def write(codec: Codec, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
+    """The messages as a payload that the format reads. Values that are too deep for it are left out."""
+    written = codec.encode(messages, carry=carry)
+    if not _is_deep(written.payload) or _is_readable(codec, messages, carry):
+        return written
+    return codec.encode(_readable_ones(codec, messages, carry), carry=carry)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A payload that a codec wrote, with the facts from which `measured` finds its losses."""
-
-    payload: Any
-    """The payload."""
-    origins: Origins
-    """For each message that the format's lenient `decode` of the payload returns, the indexes of the messages that it
-    was written from. [(0,), (0,)] is a message in two pieces, and [(0, 1)] are two messages in one. An index that does
-    not occur was left out, and () is a message that was made up.
-    """
-    kept: Collection[int] = ()
-    """The indexes of the messages that are of the format itself and were written with their residual. Their residuals
-    are not compared.
-    """
-    as_read: bool = False
-    """Whether all messages are of that kind, and contain only the fields that the format reads and those in `unsaid`.
-    `measured` then compares nothing else.
-    """
+def losses_of(codec: Codec, messages: Sequence[ChatMessage], *, carry: bool = False) -> list[Loss]:
+    """What the format cannot express of the messages, in their order."""
+    return measure(codec, messages, write(codec, messages, carry=carry), carry=carry)
 
 
-def measured(
-    codec: Codec,
-    messages: Sequence[ChatMessage],
-    write: Callable[[Sequence[ChatMessage]], Written],
-    *,
-    unsaid: Sequence[str] = UNSAID,
-) -> Encoded:
-    """Write the messages with `write`, read the payload back, and return it with its losses, in the order of the
-    messages. A codec's `encode` is usually this call.
-
-    `unsaid` names the fields that the format has no place for: no message that it reads has them, and each of those
-    messages is complete.
-    """
-    written = write(messages)
-    if written.as_read:
-        return Encoded(written.payload, _unsaid(messages, unsaid), written.origins)
+def measure(codec: Codec, messages: Sequence[ChatMessage], written: Written, *, carry: bool = False) -> list[Loss]:
+    """The losses of a payload that was just written from the messages, and that nobody can have changed."""
     try:
         decoded = codec.decode(written.payload, rules="lenient").messages
-    except DecodeError:
-        written = write(
-            [message if _is_readable(codec, message, write) else _readable(message) for message in messages]
-        )
+    except DecodeError:  # a residual that no reader wrote
+        written = codec.encode(_readable_ones(codec, messages, carry), carry=carry)
         decoded = codec.decode(written.payload, rules="lenient").messages
-    missing = len(decoded) - len(written.origins)  # 0, unless a residual that no reader wrote was used
-    origins = [*written.origins[: len(decoded)], *[()] * missing]
-    written = replace(written, origins=origins)
-    return Encoded(written.payload, losses_between(messages, decoded, written), origins)
+    return losses_between(messages, decoded, written)
 
 
-def _is_readable(codec: Codec, message: ChatMessage, write: Callable[[Sequence[ChatMessage]], Written]) -> bool:
+def origins_of(written: Written, count: int) -> Origins:
+    """The origins of the `count` messages that reading the payload gives."""
+    origins = written.origins() if callable(written.origins) else written.origins
+    return [*origins[:count], *[()] * (count - len(origins))]  # more only with a residual that no reader wrote
+
+
+def _readable_ones(codec: Codec, messages: Sequence[ChatMessage], carry: bool) -> list[ChatMessage]:
+    return [message if _is_readable(codec, [message], carry) else _readable(message) for message in messages]
+
+
+def _is_readable(codec: Codec, messages: Sequence[ChatMessage], carry: bool) -> bool:
     try:
-        codec.decode(write([message]).payload, rules="lenient")
+        codec.decode(codec.encode(messages, carry=carry).payload, rules="lenient")
     except DecodeError:
         return False
     return True
@@ -93,9 +69,9 @@ def _is_readable(codec: Codec, message: ChatMessage, write: Callable[[Sequence[C
 
 def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessage], written: Written) -> list[Loss]:
     """The differences between messages and the messages that were read back."""
-    found = _Found(messages)
-    _note_places(found, written.origins)
-    for sources, pieces in groups_of(len(messages), written.origins):
+    found, origins = _Found(messages), origins_of(written, len(decoded))
+    _note_places(found, origins)
+    for sources, pieces in groups_of(len(messages), origins):
         if sources and pieces:
             said = [(index, messages[index]) for index in sources]
             for index, code, path in compare(said, [decoded[piece] for piece in pieces], written.kept):
@@ -151,16 +127,6 @@ class _Found:
             for index, found in ordered
             for code, path in found
         ]
-
-
-def _unsaid(messages: Sequence[ChatMessage], unsaid: Sequence[str]) -> list[Loss]:
-    """The losses of fields that were set after the messages were read, and for which the format has no place."""
-    losses = []
-    for message in messages:
-        if message.state != "complete":
-            losses.append(Loss(STATE, message.seq, "state"))
-        losses += [Loss(FIELDS[name], message.seq, name) for name in unsaid if getattr(message, name) is not None]
-    return losses
 
 
 def _places_of(origins: Origins) -> dict[int, list[int]]:

@@ -12,14 +12,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from chatledger.errors import DecodeError, EncodeError
-from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.message_file.detect import is_message_file
-from chatledger.formats.message_file.foreign import Draft, assemble
+from chatledger.formats.message_file.foreign import assemble
 from chatledger.formats.message_file.models import CallItem, TextItem, item_from_dict
 from chatledger.formats.message_file.read import item_of, read_group
-from chatledger.formats.message_file.write import NAME, OBJECT, OUTPUTS, from_part, note
-from chatledger.models import ChatMessage, Part, RulesLevel
+from chatledger.formats.message_file.write import NAME, OBJECT, note
+from chatledger.models import ChatMessage, RulesLevel
 
 
 class MessageFileCodec:
@@ -40,9 +39,9 @@ class MessageFileCodec:
         groups = (read_group(item, was_object=not isinstance(value, dict)) for item, value in given)
         return Decoded([message for group in groups for message in group])
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
         """The items, with calls inside their messages. `carry` has no effect: items have no free field."""
-        return measured(self, messages, _write)
+        return _write(messages)
 
     def as_models(self, payload: Sequence[dict[str, Any]]) -> list[TextItem | CallItem]:
         return [_model(fields, f"$[{index}]") for index, fields in enumerate(payload)]
@@ -52,39 +51,7 @@ def _write(messages: Sequence[ChatMessage]) -> Written:
     assembled = assemble(messages)
     items = [draft for draft in assembled.drafts if draft.owner is None]
     origins = [sources for draft in items for sources in draft.origins()]
-    as_read = len(assembled.kept) == len(messages) and all(map(_is_as_read, messages))
-    as_read = as_read and all(_say_their_names(draft, messages) for draft in assembled.drafts)
-    return Written([draft.to_dict() for draft in items], origins, assembled.kept, as_read)
-
-
-def _is_as_read(message: ChatMessage) -> bool:
-    """Whether the message has no value of a program that reading would not return."""
-    if message.reasoning is not None or any(call.extras is not None for call in message.tool_calls or ()):
-        return False
-    if note(message, OUTPUTS) is None:
-        return _is_item_as_read(message)
-    parts = message.content if isinstance(message.content, list) else ()
-    return message.content is not None and all(map(_is_part_as_read, parts))
-
-
-def _is_item_as_read(message: ChatMessage) -> bool:
-    if message.role == "assistant":
-        return message.content is None and message.name is None and len(message.tool_calls or ()) == 1
-    if message.role != "user" or message.tool_calls is not None:
-        return False
-    if isinstance(message.content, list):
-        return len(message.content) == 1 and _is_part_as_read(message.content[0])
-    return message.content is not None
-
-
-def _is_part_as_read(part: Part) -> bool:
-    return from_part(part) is not None and getattr(part, "extras", None) is None
-
-
-def _say_their_names(draft: Draft, messages: Sequence[ChatMessage]) -> bool:
-    """Whether the outputs of the item name its function or agent, as reading does."""
-    name = draft.fields.get("function_name", draft.fields.get("agent_name"))
-    return all(messages[source].name == name for source in draft.answering)
+    return Written([draft.to_dict() for draft in items], origins, assembled.kept)
 
 
 def _model(fields: dict[str, Any], path: str) -> TextItem | CallItem:

@@ -1,8 +1,9 @@
 """Repairs a history for a provider that would refuse it as it is stored, and lists the repairs.
 
-    encoded, repairs = model_view(codec, messages)
-    encoded.payload   a payload that the provider's API accepts
-    repairs           the changes; empty for a history that the API accepts as it is
+    view, repairs = model_view(codec, messages)
+    view.payload          a payload that the provider's API accepts
+    view.find_losses()    what the format cannot express of the repaired messages
+    repairs               the changes; empty for a history that the API accepts as it is
 
 No API accepts an empty list of messages, so a history without a message that can be sent raises NothingToSend.
 
@@ -16,17 +17,19 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 from chatledger.errors import NothingToSend, UnknownFormat
-from chatledger.formats.codec import Codec, Encoded
+from chatledger.formats.codec import Codec
+from chatledger.formats.losses.later import LossesLater
+from chatledger.formats.losses.measure import write
 from chatledger.formats.model_view.ids import with_ids
 from chatledger.formats.model_view.message import repair_message
 from chatledger.formats.model_view.pairing import Exchange, MessageOrExchange, pair
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import CUSTOM, KEYS, RepairLog
-from chatledger.models import ChatMessage, Repair
+from chatledger.models import ChatMessage, Loss, Repair
 
 __all__ = ["INSTRUCTIONS", "get_provider", "is_refusal", "model_view", "provider_names", "repair"]
 
@@ -55,38 +58,51 @@ def get_provider(name: str) -> Provider:
     return provider
 
 
-def model_view(codec: Codec, messages: Sequence[ChatMessage]) -> tuple[Encoded, list[Repair]]:
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """The payload for a provider."""
+
+    payload: Any
+    losses: LossesLater
+    stored: bool
+    """Whether all messages of the history have a seq."""
+
+    def find_losses(self) -> tuple[Loss, ...]:
+        """What the format cannot express. A generated message has no seq: it is not part of the history, so its losses
+        do not count.
+        """
+        return tuple(loss for loss in self.losses() if loss.seq is not None or not self.stored)
+
+
+def model_view(codec: Codec, messages: Sequence[ChatMessage]) -> tuple[ModelView, list[Repair]]:
     """The messages as the provider behind the format accepts them.
 
     Raises UnknownFormat as `get_provider`, and NothingToSend if the payload would have no message.
     """
     provider = get_provider(codec.name)
     repaired, repairs = repair(provider, messages)
-    encoded, repairs = _without_odd_keys(codec, provider, repaired, repairs)
-    if _is_empty(encoded.payload, provider):
+    losses = LossesLater.of(codec, repaired)
+    payload, repairs = _without_odd_keys(codec, provider, repaired, repairs)
+    if _is_empty(payload, provider):
         raise NothingToSend(codec.name, _reasons(messages, repairs))
-    if any(message.seq is None for message in messages):
-        return encoded, repairs
-    # A generated message has no seq. It is not part of the history, so its losses do not count.
-    return replace(encoded, losses=[loss for loss in encoded.losses if loss.seq is not None]), repairs
+    return ModelView(payload, losses, all(message.seq is not None for message in messages)), repairs
 
 
 def _without_odd_keys(
     codec: Codec, provider: Provider, messages: Sequence[ChatMessage], repairs: list[Repair]
-) -> tuple[Encoded, list[Repair]]:
+) -> tuple[Any, list[Repair]]:
     """The messages as the provider's format, without the keys that a request may not have.
 
     Only messages of the format itself have such keys, in their residuals. Each is written alone to see which it has.
     """
-    encoded = codec.encode(messages)
-    payload, removed = provider.keys.fit(encoded.payload)
+    payload, removed = provider.keys.fit(write(codec, messages).payload)
     log = RepairLog(repairs)
     for message in messages if removed else ():
         if message.format == provider.name:
-            _, keys = provider.keys.fit(codec.encode([message]).payload)
+            _, keys = provider.keys.fit(write(codec, [message]).payload)
             if keys:
                 log.add(KEYS, message, f"keys that a request may not have: left out: {_listed(keys)}")
-    return replace(encoded, payload=payload), log.in_order()
+    return payload, log.in_order()
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chatledger.formats.codec import Decoded, Encoded
-from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.codec import Decoded, Written
 from chatledger.formats.openai_chat.detect import is_openai_chat
 from chatledger.formats.openai_chat.foreign import fit
 from chatledger.formats.openai_chat.read import read_payload
-from chatledger.formats.openai_chat.write import NAME, is_as_read, write_message
+from chatledger.formats.openai_chat.write import NAME, write_message
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
 
@@ -29,9 +28,9 @@ class OpenAIChat:
         """One message for each object. Lenient rules keep an unknown role as its text and a malformed part whole."""
         return Decoded(read_payload(payload, lenient=rules == "lenient"))
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
         """A list of dicts. `carry` has no effect: the API refuses unknown keys, so there is no free field."""
-        return measured(self, messages, write_payload)
+        return write_payload(messages)
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
@@ -46,7 +45,7 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
             payload.append(write_message(fitted))
             origins.append((index,))
     own = [index for index, message in enumerate(messages) if message.format == NAME]
-    return Written(payload, origins, own, as_read=all(map(is_as_read, messages)))
+    return Written(payload, origins, own)
 
 
 CODEC = OpenAIChat()

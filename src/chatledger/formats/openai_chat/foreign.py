@@ -11,8 +11,9 @@ from chatledger.formats.openai_chat.parts import write_part
 from chatledger.formats.openai_chat.write import NAME, ROLES, is_function_call
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.pairing import Answered, made_id
-from chatledger.models import LENIENT, AudioPart, ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ToolCall
+from chatledger.models import AudioPart, ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ToolCall
 from chatledger.models.json import dumps
+from chatledger.models.trusted import build
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 """The names of participants that the API accepts."""
@@ -28,7 +29,7 @@ def fit(message: ChatMessage, position: int, answered: Answered | None) -> ChatM
     calls = _fit_calls(message, position) if role == "assistant" else None
     fields: dict[str, object] = {"role": role, "tool_calls": calls, "content": _fit_content(message, role, calls)}
     fields |= _fit_result(message, position, answered) if role == "tool" else {"name": _fit_name(message.name)}
-    return ChatMessage.model_validate(fields, context=LENIENT)
+    return build(ChatMessage, fields)
 
 
 def fit_part(part: Part, *, role: str, source_format: str | None) -> Part | None:
@@ -68,7 +69,7 @@ def _fit_calls(message: ChatMessage, position: int) -> list[ToolCall] | None:
 
 def _fit_call(call: ToolCall, made: str) -> ToolCall:
     arguments = call.arguments if isinstance(call.arguments, str) else dumps(call.arguments or {})
-    return ToolCall(id=made if call.id is None else call.id, name=call.name, arguments=arguments)
+    return build(ToolCall, {"id": made if call.id is None else call.id, "name": call.name, "arguments": arguments})
 
 
 def _fit_content(message: ChatMessage, role: str, calls: list[ToolCall] | None) -> str | list[Part] | None:

@@ -43,7 +43,7 @@ def read_part(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, Json
 def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
     """The part in the form of chat completions; None if they have no such part."""
     if isinstance(part, OpaquePart):
-        return part.value
+        return part.value if isinstance(part.value, dict) else None
     encoded = _encoded(part, nested(residual, FORM))
     return None if encoded is None else restore_envelope(encoded, residual)
 

@@ -11,17 +11,10 @@ The reader compares the object of the typed fields with the source; the residual
 from __future__ import annotations
 
 from chatledger.formats.openai_chat.calls import write_call, write_function_call
-from chatledger.formats.openai_chat.parts import REFUSAL, THINKING, THINKING_TEXT, write_part
-from chatledger.formats.wire.residual import EXTRA, FORM, nested, restore
+from chatledger.formats.openai_chat.parts import REFUSAL, write_part
+from chatledger.formats.wire.residual import EXTRA, nested, restore
 from chatledger.models import (
-    AudioPart,
     ChatMessage,
-    FilePart,
-    ImagePart,
-    OpaquePart,
-    Part,
-    TextPart,
-    ThinkPart,
     ToolCall,
 )
 from chatledger.models.json import JsonValue
@@ -52,7 +45,7 @@ def write_message(message: ChatMessage, *, calls: list[JsonValue] | None = None)
         wire[FUNCTION_CALL] = write_function_call(message.tool_calls[0], nested(residual, "calls", "0"))
     elif message.tool_calls is not None:
         wire["tool_calls"] = _write_calls(message.tool_calls, residual) if calls is None else calls
-    return _with_typed(restore(wire, residual), wire) if residual else wire
+    return _restored(wire, residual) if residual else wire
 
 
 def is_function_call(message: ChatMessage) -> bool:
@@ -66,48 +59,18 @@ def is_function_result(message: ChatMessage) -> bool:
     return message.format == NAME and nested(message.residual, "extra", "role") == "function"
 
 
-def is_as_read(message: ChatMessage) -> bool:
-    """Whether the message was read, and has no value of a program that reading would not return.
-
-    Such a message is written as it came in, so its losses need not be measured.
-    """
-    if message.format != NAME or isinstance(message.reasoning, list):
-        return False
-    for idx, part in enumerate(message.content if isinstance(message.content, list) else ()):
-        if not _is_part_as_read(part, nested(message.residual, "parts", str(idx))):
-            return False
-    return message.tool_calls is None or not any(call.extras for call in message.tool_calls)
-
-
-def _is_part_as_read(part: Part, residual: JsonValue) -> bool:
-    """Whether reading returns such a part. A part that a program changed or added may have fields that are not
-    written.
-    """
-    if isinstance(part, ThinkPart):
-        return part.extras is None and _is_thought_as_read(part, nested(residual, FORM))
-    if isinstance(part, OpaquePart):
-        return True
-    if isinstance(part, ImagePart):
-        return (part.data, part.mime_type, part.name, part.id) == (None, None, None, None)
-    if isinstance(part, AudioPart):
-        return (part.url, part.name, part.id, part.extras) == (None, None, None, None)
-    if isinstance(part, FilePart):
-        return part.mime_type is None and part.extras is None
-    return isinstance(part, TextPart) and part.extras is None
-
-
-def _is_thought_as_read(part: ThinkPart, form: JsonValue) -> bool:
-    return form == THINKING_TEXT or (form == THINKING and part.signature is None)
-
-
 def _write_calls(calls: list[ToolCall], residual: JsonValue) -> list[JsonValue]:
     return [write_call(call, nested(residual, "calls", str(idx))) for idx, call in enumerate(calls)]
 
 
-def _with_typed(restored: dict[str, JsonValue], wire: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The restored object with the typed fields that were absent or null in the source: a program has set them
-    later.
+def _restored(wire: dict[str, JsonValue], residual: JsonValue) -> dict[str, JsonValue]:
+    """The object of the source, with the typed fields that were absent or null there: a program has set them later.
+
+    A residual that no reader wrote may hide the role. Then it changes nothing.
     """
+    restored = restore(wire, residual)
+    if not isinstance(restored.get("role"), str):
+        return wire
     typed = {key: value for key, value in wire.items() if value is not None and restored.get(key) is None}
     return {**restored, **typed}
 

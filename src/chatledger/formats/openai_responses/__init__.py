@@ -1,5 +1,6 @@
 """The input and output items of OpenAI's Responses API."""
 
-from chatledger.formats.openai_responses.codec import CODEC, OpenAIResponses, write_items
+from chatledger.formats.openai_responses.codec import CODEC, OpenAIResponses
+from chatledger.formats.openai_responses.write import as_items
 
-__all__ = ["CODEC", "OpenAIResponses", "write_items"]
+__all__ = ["CODEC", "OpenAIResponses", "as_items"]

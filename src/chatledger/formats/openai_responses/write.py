@@ -63,6 +63,17 @@ def shape_payload(first: ChatMessage, items: list[Source]) -> JsonValue:
     return {key: instructions if key == INSTRUCTIONS else given for key in keys}
 
 
+def as_items(payload: JsonValue) -> list[Source]:
+    """The items of a payload of any shape."""
+    if isinstance(payload, str):
+        return [{"role": "user", "content": payload}]
+    if isinstance(payload, list):
+        return payload
+    instructions = payload.get(INSTRUCTIONS)
+    first: list[Source] = [] if instructions is None else [{"role": "system", "content": instructions}]
+    return [*first, *as_items(payload.get(INPUT, []))]
+
+
 class _Contents:
     """Hands the contents of a message to its items, in order."""
 

@@ -13,6 +13,7 @@ from chatledger.formats.pydantic_ai.parts import Medium
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.signatures import id_of, signed_by, signer_of
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart
+from chatledger.models.trusted import build
 
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "tool": "tool"}
 
@@ -28,15 +29,18 @@ def fit(message: ChatMessage) -> ChatMessage | None:
         return None
     role = _ROLES.get(message.role, "user")
     is_result = role == "tool"
-    return ChatMessage(
-        role=role,
-        content=_fit_content(message, role),
-        tool_calls=message.tool_calls if role == "assistant" else None,
-        tool_call_id=message.tool_call_id if is_result else None,
-        name=message.name if is_result else None,
-        is_error=message.is_error if is_result else None,
-        created_at=message.created_at,
-        seq=message.seq,
+    return build(
+        ChatMessage,
+        {
+            "role": role,
+            "content": _fit_content(message, role),
+            "tool_calls": message.tool_calls if role == "assistant" else None,
+            "tool_call_id": message.tool_call_id if is_result else None,
+            "name": message.name if is_result else None,
+            "is_error": message.is_error if is_result else None,
+            "created_at": message.created_at,
+            "seq": message.seq,
+        },
     )
 
 

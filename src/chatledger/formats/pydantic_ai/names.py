@@ -119,7 +119,7 @@ def response_head(residual: JsonValue, parts: list[JsonValue], metadata: Source)
     told = {key: metadata.get(key) for key in METADATA}
     return {
         "parts": parts,
-        "usage": metadata.get("usage", _NO_USAGE),
+        "usage": metadata.get("usage", {**_NO_USAGE, "details": {}}),
         "model_name": told["model_name"],
         "model_id": told["model_id"],
         **given(residual, "timestamp"),

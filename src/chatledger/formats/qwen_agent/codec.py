@@ -12,12 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from chatledger.errors import EncodeError
-from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.qwen_agent.detect import is_qwen_agent
 from chatledger.formats.qwen_agent.foreign import split, with_carried
 from chatledger.formats.qwen_agent.models import Message
-from chatledger.formats.qwen_agent.parts import is_part_as_read
 from chatledger.formats.qwen_agent.read import read_payload
 from chatledger.formats.qwen_agent.write import NAME, OBJECT, write_fields, write_message
 from chatledger.formats.wire.pairing import Pairing
@@ -35,9 +33,9 @@ class QwenAgentCodec:
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
         return read_payload(payload, lenient=rules == "lenient")
 
-    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
         """A list of dicts. `carry` puts what they cannot express into the `extra` of the first dict of a message."""
-        return measured(self, messages, lambda given: _write(given, carry=carry))
+        return _write(messages, carry=carry)
 
     def as_models(self, payload: Iterable[dict[str, Any]]) -> list[Message]:
         """The dicts of a payload as objects. Raises EncodeError for a dict that no object can hold."""
@@ -75,27 +73,12 @@ def _write(messages: Sequence[ChatMessage], *, carry: bool) -> Written:
         encoded = _write_foreign(message, answered.call.name if answered else None, carry)
         payload += encoded
         origins += [(index,)] * (min(len(encoded), 1) if carry else len(encoded))
-    return Written(payload, origins, own, as_read=all(map(_is_as_read, messages)))
+    return Written(payload, origins, own)
 
 
 def _write_foreign(message: ChatMessage, result_name: str | None, carry: bool) -> list[dict[str, JsonValue]]:
     encoded = [write_fields(piece) for piece in split(message, result_name=result_name)]
     return with_carried(encoded, message) if encoded and carry else encoded
-
-
-def _is_as_read(message: ChatMessage) -> bool:
-    """Whether the message is as it was read, without values of a program that reading would not return."""
-    calls = message.tool_calls
-    if (
-        message.format != NAME
-        or message.content is None
-        or (calls is not None and (len(calls) != 1 or calls[0].extras is not None))
-    ):
-        return False
-    if message.tool_call_id is not None and message.role != "tool":
-        return False
-    both = (message.content, message.reasoning)
-    return all(map(is_part_as_read, (part for parts in both if isinstance(parts, list) for part in parts)))
 
 
 CODEC = QwenAgentCodec()

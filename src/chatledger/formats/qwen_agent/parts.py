@@ -82,20 +82,6 @@ def _is_url(text: str) -> bool:
     return text.startswith(_URL_STARTS)
 
 
-def is_part_as_read(part: Part) -> bool:
-    """Whether reading returns such a part. A part that a program created or changed may have values that are not
-    written.
-    """
-    if isinstance(part, OpaquePart):
-        return True
-    if isinstance(part, (TextPart, ThinkPart)):
-        return isinstance(part, TextPart) and part.extras is None
-    if isinstance(part, AudioPart):
-        return part.name is None and part.id is None
-    usual = (part.data, part.mime_type, part.name, part.id) == (None, None, None, None)
-    return usual and (part.extras is None or isinstance(part, VideoPart))
-
-
 _TYPE_NAMES: dict[type, str] = {str: "text", dict: "an object", list: "a list"}
 _CONTAINER: dict[str, type] = {AUDIO: dict, VIDEO: list}
 

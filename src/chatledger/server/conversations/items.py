@@ -12,7 +12,7 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats import get_codec
-from chatledger.formats.openai_responses import write_items
+from chatledger.formats.openai_responses import CODEC, as_items
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import ChatMessage
 from chatledger.models.json import text_bytes
@@ -125,7 +125,7 @@ class Item:
 
 def items_of(message: ChatMessage) -> list[Item]:
     """The items of a message: one for a message of this API. A custom message, which no model gets, has none."""
-    return [Item(message, index, source) for index, source in enumerate(write_items([message]))]
+    return [Item(message, index, source) for index, source in enumerate(as_items(CODEC.encode([message]).payload))]
 
 
 async def items_of_all(messages: Sequence[ChatMessage]) -> list[Item]:

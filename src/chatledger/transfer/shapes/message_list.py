@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatledger.formats import Codec, Encoded
+from chatledger.formats import Codec
 from chatledger.formats.wire.fields import kind_of
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location, locate_in
 from chatledger.transfer.fields import FieldMissing, find_path, find_value, require_path
 from chatledger.transfer.shapes.requests import request_path, spoken_by
-from chatledger.transfer.shapes.shape import BranchMessages, Conversation, list_alone
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, Measured, list_alone, measured
 
 DEFAULT_FIELD = "messages"
 
@@ -64,8 +64,8 @@ class MessageList:
         one_each = isinstance(payload, list) and len(payload) == len(decoded.messages)
         return Conversation([BranchMessages(decoded.messages)], decoded.losses, payload if one_each else ())
 
-    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
-        return list_alone(self.codec.encode(branches[0].messages, carry=carry), DEFAULT_FIELD)
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Measured:
+        return list_alone(measured(self.codec, branches[0].messages, carry=carry), DEFAULT_FIELD)
 
 
 def _default_field(record: JsonValue) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats import Encoded
 from chatledger.formats.losses import codes
 from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage, Loss, RulesLevel
@@ -18,7 +17,7 @@ from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT
 from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import require_path
-from chatledger.transfer.shapes.shape import BranchMessages, Conversation
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, Measured
 
 NAME = "oasst"
 ROOT, REPLIES = "prompt", "replies"
@@ -65,7 +64,7 @@ class MessageTree:
             waiting += reversed(begun)
         return Conversation(branches, sources=[node for branch in sources for node in branch])
 
-    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Measured:
         lost: list[Loss] = []
         roots: list[JsonValue] = []
         bare: list[dict[str, JsonValue]] = []
@@ -83,7 +82,7 @@ class MessageTree:
             if not node[REPLIES]:
                 del node[REPLIES]
         lost.extend(Loss("branch", None, "") for _ in roots[1:])
-        return Encoded(roots[0] if roots else None, lost)
+        return Measured(roots[0] if roots else None, lost)
 
 
 SHAPE = MessageTree()

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatledger.errors import DecodeError
-from chatledger.formats import Codec, Encoded
+from chatledger.formats import Codec
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location, locate_in, take_out
 from chatledger.transfer.fields import require_path
 from chatledger.transfer.shapes.requests import request_body, request_path
-from chatledger.transfer.shapes.shape import BranchMessages, Conversation, list_alone
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, Measured, list_alone, measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,6 @@ class RequestBody:
         decoded = self.codec.decode(payload, rules=rules)
         return Conversation([BranchMessages(decoded.messages)], decoded.losses)
 
-    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
-        encoded = self.codec.encode(branches[0].messages, carry=carry)
-        return list_alone(encoded, self.keys[-1]) if alone else encoded
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Measured:
+        written = measured(self.codec, branches[0].messages, carry=carry)
+        return list_alone(written, self.keys[-1]) if alone else written

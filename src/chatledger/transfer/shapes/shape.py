@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chatledger.formats import Encoded
+from chatledger.formats import Codec
+from chatledger.formats.losses.measure import measure, write
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location
@@ -44,11 +45,25 @@ class Conversation:
         return sum(len(branch.messages) for branch in self.branches)
 
 
-def list_alone(encoded: Encoded, key: str) -> Encoded:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A payload or a record, and the values that it cannot express. A file is always written with a count of these."""
+
+    payload: JsonValue
+    losses: Sequence[Loss] = ()
+
+
+def measured(codec: Codec, messages: Sequence[ChatMessage], *, carry: bool = False) -> Measured:
+    """The messages in a format."""
+    written = write(codec, messages, carry=carry)
+    return Measured(written.payload, measure(codec, messages, written, carry=carry))
+
+
+def list_alone(written: Measured, key: str) -> Measured:
     """Replace a payload that is an object with only this key by the key's list."""
-    payload = encoded.payload
+    payload = written.payload
     is_alone = isinstance(payload, dict) and list(payload) == [key]
-    return Encoded(payload[key], encoded.losses, encoded.origins) if is_alone else encoded
+    return Measured(payload[key], written.losses) if is_alone else written
 
 
 class Shape(Protocol):
@@ -80,7 +95,7 @@ class Shape(Protocol):
         """Raises DecodeError with a path that begins with the key of the payload."""
         ...
 
-    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Measured:
         """The payload of these branches, from any format. Never raises.
 
         With `alone`, the payload becomes the value of a single key, even if the shape can write several keys.

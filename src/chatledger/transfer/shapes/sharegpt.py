@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats import Encoded
-from chatledger.formats.losses.measure import Written, losses_between
+from chatledger.formats.codec import Written
+from chatledger.formats.losses.measure import losses_between
 from chatledger.formats.wire.fields import wrong
 from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage, RulesLevel, ToolCall
@@ -21,7 +21,7 @@ from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT, ROLES
 from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import require_path
-from chatledger.transfer.shapes.shape import BranchMessages, Conversation
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, Measured
 
 NAME = "sharegpt"
 TURNS, SYSTEM = "conversations", "system"
@@ -74,13 +74,11 @@ class ShareGPT:
         said = [_read(turn, f"{where}[{number}]", lenient=lenient) for number, turn in enumerate(turns)]
         return Conversation([BranchMessages([*head, *said])], sources=() if head else turns)
 
-    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Measured:
         messages = branches[0].messages
         written = _written(messages)
-        if written.as_read:
-            return Encoded(written.payload)
         [branch] = self.decode(written.payload, "lenient").branches
-        return Encoded(written.payload, losses_between(messages, branch.messages, written))
+        return Measured(written.payload, losses_between(messages, branch.messages, written))
 
 
 SHAPE = ShareGPT()
@@ -150,7 +148,7 @@ def _written(messages: Sequence[ChatMessage]) -> Written:
     payload: JsonValue = [turn for _, turn in said]
     if field is not None:  # the first turn is the record's system text
         payload = {field: payload[1:], SYSTEM: messages[0].text}
-    return Written(payload, [(index,) for index, _ in said], own, as_read=len(own) == len(messages))
+    return Written(payload, [(index,) for index, _ in said], own)
 
 
 def _turns(message: ChatMessage) -> list[dict[str, JsonValue]]:

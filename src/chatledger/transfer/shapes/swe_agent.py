@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatledger.formats import Encoded, get_codec
+from chatledger.formats import get_codec
 from chatledger.formats.wire.residual import EXTRA, KEYS
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import require_path
-from chatledger.transfer.shapes.shape import BranchMessages, Conversation
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, Measured, measured
 
 NAME = "swe-agent"
 HISTORY, STEPS = "history", "trajectory"
@@ -48,8 +48,8 @@ class SweAgent:
         ]
         return Conversation([BranchMessages(messages)], decoded.losses, payload)
 
-    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
-        return get_codec(WIRE).encode([_as_wire(message) for message in branches[0].messages], carry=carry)
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Measured:
+        return measured(get_codec(WIRE), [_as_wire(message) for message in branches[0].messages], carry=carry)
 
 
 SHAPE = SweAgent()
