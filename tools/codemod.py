@@ -267,8 +267,43 @@ def _abandoned(node: ast.Call, source: Source) -> str | None:
     return f"{of.replace('.partials', '.drafts')}.list(abandoned_for={'0' if age is None else source(age)})"
 
 
+def _puts(node: ast.Call, source: Source) -> str | None:
+    """`kv={"a": 1}, kv_expected={"a": 0}` as `kv={"a": Put(1, expected=0)}`, where both are written out."""
+    assert isinstance(node.func, ast.Attribute)
+    expected = next((one.value for one in node.keywords if one.arg == "kv_expected"), None)
+    values = next((one for one in node.keywords if one.arg == "kv"), None)
+    if not isinstance(expected, ast.Dict) or values is None or any(key is None for key in expected.keys):
+        return None
+    given = values.value
+    versions = {source(key): source(value) for key, value in zip(expected.keys, expected.values, strict=True) if key}
+    if isinstance(given, ast.Dict):
+        pairs = {source(key): source(value) for key, value in zip(given.keys, given.values, strict=True) if key}
+        start = ""
+    else:
+        pairs = {key: f"{source(given)}[{key}]" for key in versions}
+        start = f"**{source(given)}, "
+    puts = [
+        f"{key}: " + (f"Put({value}, expected={versions[key]})" if key in versions else value)
+        for key, value in pairs.items()
+    ]
+    named = [f"{one.arg}={source(one.value)}" for one in node.keywords if one.arg not in ("kv", "kv_expected")]
+    kv = f"kv={{{start}{', '.join(puts)}}}"
+    return f"{source(node.func)}({', '.join([*map(source, node.args), *named, kv])})"
+
+
+def _merges(node: ast.Call, source: Source) -> str | None:
+    assert isinstance(node.func, ast.Attribute)
+    if not source(node.func.value).endswith(".kv"):
+        return None
+    node.keywords.append(ast.keyword("merge", ast.Constant(True)))
+    named = [f"{one.arg}={'True' if one.arg == 'merge' else source(one.value)}" for one in node.keywords]
+    return f"{source(node.func.value)}.put({', '.join([*map(source, node.args), *named])})"
+
+
 CALLS: dict[str, Change] = {
     "abandoned": _abandoned,
+    "append": _puts,
+    "merge": _merges,
     "erase_thread": _erases("thread", "erase"),
     "erase_user": _erases("user", "erase"),
     "erase_tenant": _erases("tenant", "erase"),

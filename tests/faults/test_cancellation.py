@@ -248,7 +248,7 @@ async def score(recorder: Recorder, name: str) -> None:
 async def state(recorder: Recorder, _: str) -> None:
     scope = ("user", uuid4().hex)
     await recorder._ledger.kv.put(scope, "k", {"a": 1})
-    await recorder._ledger.kv.merge(scope, "k", {"b": 2})
+    await recorder._ledger.kv.put(scope, "k", {"b": 2}, merge=True)
     assert await recorder._ledger.kv.get(scope, "k")
     assert await recorder._ledger.kv.list(scope)
     assert (await recorder._ledger.kv.list_many([scope]))[scope]

@@ -25,7 +25,7 @@ FULL: dict[str, Any] = {
     "calls": {"create": True, "messages": [{"role": "assistant", "tool_calls": [0] * MANY}]},
     "parts": {"create": True, "messages": [{"role": "user", "content": [{}] * MANY}]},
     "payload": {"create": True, "payload": [[]] * MANY},
-    "kv": {"create": True, "messages": [], "kv": {"a": [0] * MANY}},
+    "kv": {"create": True, "messages": [], "kv": {"a": {"value": [0] * MANY}}},
     "keys": {f"k{number}": 1 for number in range(MANY)},
 }
 

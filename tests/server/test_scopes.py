@@ -164,8 +164,8 @@ NO_QUESTIONS: list[dict[str, Any]] = [
     {"messages": [QUESTION], "run_id": "r"},
     {"messages": [QUESTION], "rules": "lenient"},
     {"messages": [QUESTION], "on_open_calls": "close"},
-    {"messages": [QUESTION], "kv": {"a": 1}},
-    {"messages": [QUESTION], "kv_expected": {"a": 0}},
+    {"messages": [QUESTION], "kv": {"a": {"value": 1}}},
+    {"messages": [QUESTION], "kv": {"a": {"value": 1, "expected": 0}}},
     {"messages": [QUESTION], "kv": {}},
 ]
 

@@ -166,7 +166,7 @@ FORBIDDEN: dict[str, tuple[str, Sent]] = {
     "a deletion": ("DELETE /v1/threads/{thread_id}", Sent()),
     "a deletion of a conversation": ("DELETE /v1/conversations/{conversation_id}", Sent()),
     "a value": (_APPEND, appended(QUESTION, kv={"a": 1})),
-    "a condition on a value": (_APPEND, appended(QUESTION, kv={"a": 1}, kv_expected={"a": 0})),
+    "a condition on a value": (_APPEND, appended(QUESTION, kv={"a": {"value": 1, "expected": 0}})),
     "an end of open calls": ("POST /v1/threads/{thread_id}/close-open-calls", Sent({}, path={"thread_id": CALLS})),
     "an end of open calls by an append": (
         _APPEND,

@@ -128,7 +128,7 @@ _CALL = {"role": "assistant", "tool_calls": [{"id": "bob's call", "name": "f", "
 BESIDES: Mapping[str, list[Visit]] = {
     "append_messages": [
         Visit(path=_MINE, body={"messages": [_RESULT]}),
-        Visit(path=_MINE, body={"messages": [QUESTION], "kv": {"bob's key": 1}, "kv_expected": {"bob's key": 5}}),
+        Visit(path=_MINE, body={"messages": [QUESTION], "kv": {"bob's key": {"value": 1, "expected": 5}}}),
         Visit(path=_MINE, body={"messages": [{**QUESTION, "run_id": RUN}]}),
     ],
     "get_message": [Visit(path={**_MINE, "message_id": ITEM})],
@@ -147,7 +147,7 @@ _APPEND = "POST /v1/threads/{thread_id}/messages"
 TAKEN: Mapping[str, tuple[str, Sent]] = {
     "a message id": (_APPEND, Sent({"messages": [{**QUESTION, "message_id": MESSAGE}]})),
     "a call id": (_APPEND, Sent({"messages": [_CALL, _RESULT]})),
-    "a key of a value": (_APPEND, Sent({"messages": [QUESTION], "kv": {"bob's key": 1}})),
+    "a key of a value": (_APPEND, Sent({"messages": [QUESTION], "kv": {"bob's key": {"value": 1}}})),
     "an idempotency key": (_APPEND, Sent({"messages": [QUESTION]}, headers={"Idempotency-Key": "bob's"})),
     "an idempotency key of a run": (
         "POST /v1/threads/{thread_id}/runs",

@@ -44,6 +44,7 @@ from chatledger.models import (
     UsageSummary,
 )
 from chatledger.models.json import JsonValue
+from chatledger.models.kv import Put
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories.erasures import Owner
 from chatledger.rules import CheckedThread, Finding
@@ -157,8 +158,7 @@ class MessageRepository:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
-        kv: dict[str, Any] | None = None,
-        kv_expected: dict[str, int] | None = None,
+        kv: Mapping[str, JsonValue | Put] | None = None,
         create: bool = False,
         user_id: str | None = None,
         kind: str | None = None,
@@ -357,8 +357,9 @@ class KvRepository:
     def get(self, scope: KvScope, key: str) -> KvValue | None: ...
     def list(self, scope: KvScope, *, limit: int = 50, cursor: str | None = None) -> Page[KvValue]: ...
     def list_many(self, scopes: Sequence[KvScope], *, limit: int = 50) -> dict[KvScope, Page[KvValue]]: ...
-    def put(self, scope: KvScope, key: str, value: JsonValue, *, expected: int | None = None) -> KvValue: ...
-    def merge(self, scope: KvScope, key: str, values: dict[str, Any], *, expected: int | None = None) -> KvValue: ...
+    def put(
+        self, scope: KvScope, key: str, value: JsonValue, *, merge: bool = False, expected: int | None = None
+    ) -> KvValue: ...
     def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool: ...
 
 class FrameRepository:
@@ -463,8 +464,7 @@ class Ledger:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
-        kv: dict[str, Any] | None = None,
-        kv_expected: dict[str, int] | None = None,
+        kv: Mapping[str, JsonValue | Put] | None = None,
         create: bool = False,
         user_id: str | None = None,
         kind: str | None = None,
@@ -590,8 +590,7 @@ class Transaction:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
-        kv: dict[str, Any] | None = None,
-        kv_expected: dict[str, int] | None = None,
+        kv: Mapping[str, JsonValue | Put] | None = None,
         create: bool = False,
         user_id: str | None = None,
         kind: str | None = None,

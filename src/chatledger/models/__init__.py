@@ -5,7 +5,7 @@ from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.hits import Hit, HitField
 from chatledger.models.json import Json, JsonObject, JsonValue
-from chatledger.models.kv import KvValue
+from chatledger.models.kv import KvValue, Put
 from chatledger.models.limits import Limits
 from chatledger.models.messages import (
     BACK,
@@ -83,6 +83,7 @@ __all__ = [
     "Page",
     "Part",
     "Progress",
+    "Put",
     "ReasoningDelta",
     "Repair",
     "Revision",

@@ -5,11 +5,11 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from chatledger.arguments import (
     AFTER,
@@ -31,6 +31,8 @@ from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, LedgerStats, Progress, RulesLevel, RunPrices
 from chatledger.models.base import read_moment
+from chatledger.models.json import JsonValue
+from chatledger.models.kv import Put
 from chatledger.models.weight import apart
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
@@ -244,8 +246,7 @@ class Repositories:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
-        kv: dict[str, Any] | None = None,
-        kv_expected: dict[str, int] | None = None,
+        kv: Mapping[str, JsonValue | Put] | None = None,
         create: bool = False,
         user_id: str | None = None,
         kind: str | None = None,
@@ -273,7 +274,7 @@ class Repositories:
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         require(AFTER, after=after)
-        require(DICT_OR_NONE, kv=kv, kv_expected=kv_expected)
+        require(DICT_OR_NONE, kv=kv)
         from chatledger.formats import get_codec, recognise
 
         codec = await apart(lambda: recognise(payload), payload) if format is None else get_codec(format)
@@ -290,7 +291,6 @@ class Repositories:
             on_open_calls=on_open_calls,
             after=after,
             kv=kv,
-            kv_expected=kv_expected,
             create=create,
             user_id=user_id,
             kind=kind,

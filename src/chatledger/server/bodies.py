@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from chatledger.models import Appended, ChatMessage, FormattedHistory, History, Page, RulesLevel
-from chatledger.models.json import Json, JsonObject
+from chatledger.models.json import Json
 from chatledger.models.messages import LENIENT
 from chatledger.server.pages import LARGEST, too_large, written
 from chatledger.server.problems import title_of
@@ -106,6 +106,13 @@ class ThreadUpdate(Body):
     merge: bool = Field(False, description="Set the top-level keys of `metadata`, and keep its other keys.")
 
 
+class KvPut(Body):
+    """A value to put with the messages."""
+
+    value: Json = Field(description="Any JSON.")
+    expected: Whole | None = Field(None, description="The version that the stored value must have, 0 for no value.")
+
+
 class Append(Body):
     """Messages to append: `messages` of the ledger's own model, or a `payload` in a format."""
 
@@ -119,8 +126,7 @@ class Append(Body):
     )
     rules: RulesLevel | None = Field(None, description="How strictly these messages are judged.")
     on_open_calls: OnOpenCalls = Field("error", description="What to do with calls that have no result yet.")
-    kv: JsonObject | None = Field(None, description="Values of the thread to put with the messages.")
-    kv_expected: dict[str, Whole] | None = Field(None, description="The versions that these values must have.")
+    kv: dict[str, KvPut] | None = Field(None, description="Values of the thread, by key, to put with the messages.")
     create: bool = Field(False, description="Create the thread if it does not exist.")
     user_id: str | None = Field(None, description="The owner of the thread, with `create`.")
     kind: str | None = Field(None, description="The kind of the thread, with `create`.")

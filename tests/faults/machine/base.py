@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger import ChatMessage, InvalidArgument, Ledger, Put, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import DraftLive, RunConflict
 from tests.faults.machine.model import Model, ModelThread, Scope, answers, open_calls
 
@@ -99,7 +99,7 @@ class Base(RuleBasedStateMachine):
         if (run := options.get("run_id")) is not None:
             self.model.runs.setdefault(run, (thread, "running"))
         for key, value in options.get("kv", {}).items():
-            self.take_value(("thread", thread), key, value)
+            self.take_value(("thread", thread), key, value.value if isinstance(value, Put) else value)
         return stored.messages
 
     def _refusal(
@@ -118,9 +118,10 @@ class Base(RuleBasedStateMachine):
             return RuleViolation
         if run is not None and self.model.runs.get(run, (thread, ""))[0] != thread:
             return RunConflict
-        versions = options.get("kv_expected", {}).items()
-        if any(self.model.version(("thread", thread), key) != version for key, version in versions):
-            return VersionConflict
+        for key, value in options.get("kv", {}).items():
+            expected = value.expected if isinstance(value, Put) else None
+            if expected not in (None, self.model.version(("thread", thread), key)):
+                return VersionConflict
         return None
 
     def take_value(self, scope: Scope, key: str, value: Any) -> None:

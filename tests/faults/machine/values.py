@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from chatledger import InvalidArgument, VersionConflict
+from chatledger import InvalidArgument, Put, VersionConflict
 from tests.conversations import assistant, user
 from tests.faults.machine.base import THREADS, Base, threads
 from tests.faults.machine.model import Scope
@@ -50,7 +50,7 @@ class ValueRules(Base):
     def merge_a_value(self, scope: Scope, key: str, more: dict[str, Any], off: int | None) -> None:
         if self.is_missing(scope):
             return
-        merging = self.own.kv.merge(scope, key, more, expected=self.expected(scope, key, off))
+        merging = self.own.kv.put(scope, key, more, expected=self.expected(scope, key, off), merge=True)
         before = self.model.values.get(scope, {}).get(key, ({}, 0))[0]
         if off:
             self.refuses(VersionConflict, merging)
@@ -79,8 +79,7 @@ class ValueRules(Base):
         """All of it, or nothing: the version of the first one may be another than expected."""
         key = next(iter(said))
         expected = self.expected(("thread", thread), key, off)
-        versions = {} if expected is None else {key: expected}
-        self.append_as(thread, [user("with values"), assistant("!")], kv=said, kv_expected=versions)
+        self.append_as(thread, [user("with values"), assistant("!")], kv={**said, key: Put(said[key], expected)})
 
     @rule(thread=threads, text=st.sampled_from(["one", "two"]))
     def repeat_with_other_values(self, thread: str, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger import InvalidArgument, Ledger, Put, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import EncryptionError, Erased, IdConflict, LimitExceeded, RunConflict
 from tests.conftest import KEYS, Database
 from tests.conversations import result, texts, turn, user
@@ -257,12 +257,12 @@ async def test_it_costs_one_round_trip(proxy: Proxy, pg_database: Database) -> N
 
 
 async def test_values_of_kv_are_written_with_the_thread(ledger: Ledger) -> None:
-    await ledger.messages.append("t", turn(), create=True, user_id="ada", kv={"k": 1}, kv_expected={"k": 0})
+    await ledger.messages.append("t", turn(), create=True, user_id="ada", kv={"k": Put(1, expected=0)})
     found = await ledger.kv.get(("thread", "t"), "k")
     assert found is not None
     assert found.value == 1
     with pytest.raises(VersionConflict, check=about("value")):
-        await ledger.messages.append("u", turn(), create=True, kv={"k": 1}, kv_expected={"k": 7})
+        await ledger.messages.append("u", turn(), create=True, kv={"k": Put(1, expected=7)})
     assert await ledger.threads.find("u") is None
     with pytest.raises(InvalidArgument, match="create cannot be combined with after"):
         await ledger.messages.append("u", turn(), create=True, after=1)

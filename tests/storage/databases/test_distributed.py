@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import ChatMessage, Ledger, StorageError, Transaction, VersionConflict
+from chatledger import ChatMessage, Ledger, Put, StorageError, Transaction, VersionConflict
 from chatledger.errors import Erased, IdConflict, RunConflict
 from chatledger.storage.append import attempt
 from tests.cli.commands import chatledger
@@ -229,9 +229,9 @@ async def test_a_refused_append_leaves_nothing_behind(pg_database: Database) -> 
         await ledger.messages.append("other", turn(ids="x"), create=True, run_id="r of other")
         before = await rows(pg_database)
         with pytest.raises(VersionConflict, check=about("value")):  # on a cached tip
-            await ledger.messages.append("t", turn(), kv={"mode": "long"}, kv_expected={"mode": 1})
+            await ledger.messages.append("t", turn(), kv={"mode": Put("long", expected=1)})
         with pytest.raises(VersionConflict, check=about("value")):  # under the lock
-            await ledger.messages.append("t", turn(), kv={"mode": "long"}, kv_expected={"mode": 1})
+            await ledger.messages.append("t", turn(), kv={"mode": Put("long", expected=1)})
         with pytest.raises(RunConflict, match="r of other"):
             await ledger.messages.append("t", turn(), run_id="r of other")
         with pytest.raises(RunConflict, match="r of other"):

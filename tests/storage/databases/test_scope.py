@@ -327,8 +327,10 @@ CALLS |= {
         lambda s, ids: s.kv.list_many([("thread", ids.thread), ("thread", "mine")]),
         lambda s, ids: s.kv.list_many([("user", ids.user)]),
     ],
-    "kv.put": [lambda s, ids: s.kv.put(("thread", ids.thread), ids.key, 2, expected=0)],
-    "kv.merge": [lambda s, ids: s.kv.merge(("thread", ids.thread), ids.key, {"b": 2})],
+    "kv.put": [
+        lambda s, ids: s.kv.put(("thread", ids.thread), ids.key, 2, expected=0),
+        lambda s, ids: s.kv.put(("thread", ids.thread), ids.key, {"b": 2}, merge=True),
+    ],
     "kv.delete": [lambda s, ids: s.kv.delete(("thread", ids.thread), ids.key)],
     "messages.retract": [
         lambda s, ids: s.messages.retract(ids.thread, f"{ids.message}4"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, Limits, ThreadNotFound, VersionConflict
+from chatledger import ChatMessage, InvalidArgument, Ledger, Limits, Put, ThreadNotFound, VersionConflict
 from chatledger.errors import DamagedCell, EncryptionError, InvalidCursor, LimitExceeded, TenantOnly
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import kv
@@ -224,7 +224,7 @@ async def test_a_thread_that_is_not_there_has_no_values(ledger: Ledger) -> None:
     for call in (
         ledger.kv.put(THREAD, "k", 1),
         ledger.kv.put(THREAD, "k", 1, expected=1),
-        ledger.kv.merge(THREAD, "k", {}),
+        ledger.kv.put(THREAD, "k", {}, merge=True),
         ledger.kv.get(THREAD, "k"),
         ledger.kv.list((*THREAD, "n")),
         ledger.kv.delete(THREAD, "k"),
@@ -268,9 +268,9 @@ async def test_values_that_cannot_be_stored_are_refused_by_name(database: Databa
             await ledger.kv.put(ADA, "k", "x" * 19)
         with pytest.raises(InvalidArgument, match=r"^expected must be the version of the stored value, or 0"):
             await ledger.kv.put(ADA, "k", 1, expected=-1)
-        await ledger.kv.merge(ADA, "k", {"a": "x" * 8})
+        await ledger.kv.put(ADA, "k", {"a": "x" * 8}, merge=True)
         with pytest.raises(LimitExceeded, match="bytes of a value"):
-            await ledger.kv.merge(ADA, "k", {"b": "x" * 8})
+            await ledger.kv.put(ADA, "k", {"b": "x" * 8}, merge=True)
         assert await values(ledger, ADA) == {"k": {"a": "x" * 8}}
 
 
@@ -278,18 +278,18 @@ async def test_values_that_cannot_be_stored_are_refused_by_name(database: Databa
 
 
 async def test_merged_keys_are_set_and_others_stay_in_their_order(ledger: Ledger) -> None:
-    made = await ledger.kv.merge(ADA, "k", {"b": {"x": 1}, "a": 1})
-    merged = await ledger.kv.merge(ADA, "k", {"c": None, "b": {"y": 2}}, expected=made.version)
+    made = await ledger.kv.put(ADA, "k", {"b": {"x": 1}, "a": 1}, merge=True)
+    merged = await ledger.kv.put(ADA, "k", {"c": None, "b": {"y": 2}}, expected=made.version, merge=True)
     assert list(merged.value.items()) == [("b", {"y": 2}), ("a", 1), ("c", None)]
     assert merged == await ledger.kv.get(ADA, "k")
     assert merged.version == made.version + 1
     with pytest.raises(VersionConflict, check=about("value")):
-        await ledger.kv.merge(ADA, "k", {"a": 2}, expected=made.version)
+        await ledger.kv.put(ADA, "k", {"a": 2}, expected=made.version, merge=True)
     with pytest.raises(VersionConflict, check=about("value")):
-        await ledger.kv.merge(ADA, "other", {}, expected=made.version)
+        await ledger.kv.put(ADA, "other", {}, expected=made.version, merge=True)
     await ledger.kv.put(ADA, "k", [1])
     with pytest.raises(InvalidArgument, match=r"key 'k' holds a value that is no object, which put can replace"):
-        await ledger.kv.merge(ADA, "k", {"a": 1})
+        await ledger.kv.put(ADA, "k", {"a": 1}, merge=True)
 
 
 async def test_no_merge_undoes_another(database: Database, ledger: Ledger) -> None:
@@ -298,7 +298,7 @@ async def test_no_merge_undoes_another(database: Database, ledger: Ledger) -> No
 
         async def merge(writer: int) -> None:
             for number in range(20):
-                await (ledger, other)[writer % 2].kv.merge(TENANT, "k", {f"{writer} {number}": number})
+                await (ledger, other)[writer % 2].kv.put(TENANT, "k", {f"{writer} {number}": number}, merge=True)
 
         await asyncio.gather(*map(merge, range(16)))
     found = await ledger.kv.get(TENANT, "k")
@@ -315,15 +315,15 @@ async def texts(ledger: Ledger) -> list[str]:
 
 async def test_an_append_writes_values_with_its_messages(ledger: Ledger, thread: str) -> None:
     kv = {"b": {"step": 1}, "a": None, "c \0": "\ud800"}
-    await ledger.messages.append("t", [user("1", message_id="m")], kv=kv, kv_expected={"a": 0})
+    await ledger.messages.append("t", [user("1", message_id="m")], kv={**kv, "a": Put(kv["a"], expected=0)})
     stored = {one.key: one for one in await ledger.kv.list(THREAD)}
     assert {key: one.value for key, one in stored.items()} == kv
-    again = await ledger.messages.append("t", [user("1", message_id="m")], kv=kv, kv_expected={"a": 0})
+    again = await ledger.messages.append("t", [user("1", message_id="m")], kv={**kv, "a": Put(kv["a"], expected=0)})
     assert again.replayed
     assert {one.key: one for one in await ledger.kv.list(THREAD)} == stored
     version = stored["b"].version
     payload = [{"role": "assistant", "content": "2"}]
-    await ledger.append("t", payload, format="openai-chat", kv={"b": {"step": 2}}, kv_expected={"b": version})
+    await ledger.append("t", payload, format="openai-chat", kv={"b": Put({"step": 2}, expected=version)})
     found = await ledger.kv.get(THREAD, "b")
     assert found is not None
     assert (found.value, found.version) == ({"step": 2}, version + 1)
@@ -340,27 +340,31 @@ async def test_a_conflict_of_one_value_refuses_the_whole_append(
         for expected, found in ((held.version + 1, held.version), (0, held.version)):
             with pytest.raises(VersionConflict, check=about("value")) as caught:
                 kv = {"a": "new", "k": "new", "z": "new"}
-                await writer.messages.append("t", [user("1")], run_id="r", kv=kv, kv_expected={"k": expected})
+                await writer.messages.append(
+                    "t", [user("1")], run_id="r", kv={**kv, "k": Put(kv["k"], expected=expected)}
+                )
             assert (caught.value.key, caught.value.expected, caught.value.actual) == ("k", expected, found)
         with pytest.raises(VersionConflict, check=about("value")):
-            await writer.messages.append("t", [user("1")], kv={"none": 1}, kv_expected={"none": 7})
+            await writer.messages.append("t", [user("1")], kv={"none": Put(1, expected=7)})
     assert await values(ledger, THREAD) == {"k": 1}
     assert await texts(ledger) == []
     assert await ledger.runs.find("r") is None
-    await ledger.messages.append("t", [user("1")], kv={"k": 2}, kv_expected={"k": held.version})
+    await ledger.messages.append("t", [user("1")], kv={"k": Put(2, expected=held.version)})
     assert (await texts(ledger), await values(ledger, THREAD)) == (["1"], {"k": 2})
 
 
 async def test_a_conflict_in_a_transaction_leaves_it_usable(ledger: Ledger, thread: str) -> None:
     held = await ledger.kv.put(THREAD, "k", 1)
     async with ledger.begin() as tx:
-        await tx.messages.append("t", [user("1")], kv={"k": 2}, kv_expected={"k": held.version})
+        await tx.messages.append("t", [user("1")], kv={"k": Put(2, expected=held.version)})
         with pytest.raises(VersionConflict, check=about("value")) as caught:
             kv = {"a": 1, "k": 3}
-            await tx.messages.append("t", [ChatMessage(role="assistant", content="2")], kv=kv, kv_expected={"k": 0})
+            await tx.messages.append(
+                "t", [ChatMessage(role="assistant", content="2")], kv={**kv, "k": Put(kv["k"], expected=0)}
+            )
         assert (caught.value.key, caught.value.actual) == ("k", held.version + 1)
-        await tx.kv.merge(THREAD, "m", {"a": 1})
-        await tx.messages.append("t", [ChatMessage(role="assistant", content="3")], kv={"n": 4}, kv_expected={"n": 0})
+        await tx.kv.put(THREAD, "m", {"a": 1}, merge=True)
+        await tx.messages.append("t", [ChatMessage(role="assistant", content="3")], kv={"n": Put(4, expected=0)})
     assert await texts(ledger) == ["1", "3"]
     assert await values(ledger, THREAD) == {"k": 2, "m": {"a": 1}, "n": 4}
 
@@ -386,8 +390,7 @@ async def test_of_eight_appends_that_expect_a_version_one_wins(
                         [user(f"{key} {expected} {racer}")],
                         branch=racer,
                         rules="lenient",
-                        kv={key: racer, "last": racer},
-                        kv_expected={key: expected},
+                        kv={key: Put(racer, expected=expected), "last": racer},
                     )
                 except VersionConflict as error:
                     return (error.key, error.expected, error.actual > expected) == (key, expected, True) and False
@@ -409,9 +412,7 @@ async def test_eight_appends_at_the_end_of_one_branch_have_one_winner(
         async def race(racer: int) -> bool:
             messages = (ledger, other)[racer % 2].messages
             try:
-                await messages.append(
-                    "t", [user(str(racer))], rules="lenient", kv={"k": racer}, kv_expected={"k": expected}
-                )
+                await messages.append("t", [user(str(racer))], rules="lenient", kv={"k": Put(racer, expected=expected)})
             except VersionConflict:
                 return False
             return True
@@ -445,10 +446,10 @@ async def test_an_append_that_completes_a_partial_message_writes_values_too(ledg
         if expected:
             await ledger.messages.append("t", [partial])
             with pytest.raises(VersionConflict, check=about("value")):
-                await ledger.messages.append("t", [whole], kv={"k": 1}, kv_expected={"k": expected})
+                await ledger.messages.append("t", [whole], kv={"k": Put(1, expected=expected)})
             assert await texts(ledger) == ["?", "a"]
         else:
-            await ledger.messages.append("t", [whole], kv={"k": 1}, kv_expected={"k": expected})
+            await ledger.messages.append("t", [whole], kv={"k": Put(1, expected=expected)})
     assert (await texts(ledger), await values(ledger, THREAD)) == (["?", "answer"], {"k": 1})
 
 
@@ -458,12 +459,10 @@ async def test_values_of_an_append_are_judged_before_it(database: Database) -> N
         append = ledger.messages.append
         with pytest.raises(InvalidArgument, match=r"^kv needs at least one message in the batch; to write"):
             await append("t", [], kv={"k": 1})
-        with pytest.raises(InvalidArgument, match=r"^kv_expected names a key that is not in kv$"):
-            await append("t", [user("1")], kv={"k": 1}, kv_expected={"x": 1})
-        with pytest.raises(InvalidArgument, match=r"^kv_expected names a key"):
-            await append("t", [user("1")], kv_expected={"x": 1})
-        with pytest.raises(InvalidArgument, match=r"^kv_expected\['k'\] must be an int, not str$"):
-            await append("t", [user("1")], kv={"k": 1}, kv_expected={"k": "1"})
+        with pytest.raises(InvalidArgument, match=r"^expected must be an int or None, not str$"):
+            Put(1, expected="1")  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match=r"^expected must be the version of the stored value, or 0"):
+            Put(1, expected=-1)
         with pytest.raises(InvalidArgument, match=r"^kv\['k'\] is not valid: \$: set is not JSON$"):
             await append("t", [user("1")], kv={"k": {1}})
         with pytest.raises(InvalidArgument, match=r"^a key of kv must be a str, not int$"):

@@ -13,6 +13,7 @@ from chatledger import (
     Feedback,
     InvalidArgument,
     Ledger,
+    Put,
     RuleViolation,
     ThreadNotFound,
     VersionConflict,
@@ -85,7 +86,7 @@ async def test_a_call_is_answered_again_where_a_fork_still_has_its_first_result(
         async with ledger.begin() as tx:
             await tx.messages.append("t", [again])
     elif how == "kv":
-        await ledger.messages.append("t", [again], kv={"n": 1}, kv_expected={"n": 0})
+        await ledger.messages.append("t", [again], kv={"n": Put(1, expected=0)})
     else:
         await ledger.messages.append("t", [ChatMessage(role="custom", content="a note")])
         await ledger.messages.append("t", [again])

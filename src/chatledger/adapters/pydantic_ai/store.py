@@ -19,7 +19,7 @@ from chatledger.errors import (
     VersionConflict,
 )
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models import ChatMessage, Put, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.transaction import Transaction
 
@@ -211,8 +211,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
                 write.chains[0].rows,
                 rules=self._rules,
                 expected=end.mark,
-                kv={KEY: write.value},
-                kv_expected={KEY: stored.version},
+                kv={KEY: Put(write.value, expected=stored.version)},
             )
         except LimitExceeded:  # several appends of a transaction may be within the limits
             return False

@@ -9,7 +9,7 @@ from fastapi import Query, Response
 
 from chatledger.errors import InvalidArgument
 from chatledger.formats import get_codec, recognise
-from chatledger.models import Appended, ChatMessage, Revision
+from chatledger.models import Appended, ChatMessage, Put, Revision
 from chatledger.models.weight import apart
 from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored, items
@@ -24,7 +24,7 @@ from chatledger.server.state import Asking, Cursor, Limit, Mine, Shared, Who
 router = json_router(prefix="/threads/{thread_id}/messages", tags=["messages"])
 MOST_TOKENS = 1_000_000
 """Maximum of `max_tokens`, since a window by tokens is not limited by a number of messages."""
-_TO_WRITE = ("payload", "run_id", "rules", "kv", "kv_expected")
+_TO_WRITE = ("payload", "run_id", "rules", "kv")
 """Fields of an append that need a token that may write."""
 
 
@@ -104,8 +104,10 @@ async def append_messages(
     refuse_beyond_ask(caller, on_open_calls=body.on_open_calls != "error")
     refuse_all_but_questions(caller, body.messages or ())
     refuse_chosen(state.ids, caller, create=body.create)
-    given = body.model_dump(exclude={"messages", "payload", "format"})
+    given = body.model_dump(exclude={"messages", "payload", "format", "kv"})
     given |= {"idempotency_key": idempotency_key, "expected": expected}
+    if body.kv is not None:
+        given["kv"] = {key: Put(one.value, one.expected) for key, one in body.kv.items()}
     given_messages = body.messages if body.payload is None else body.payload
     await apart(lambda: require_small(given_messages), given_messages)
     appended: Appended

@@ -8,14 +8,15 @@ transaction. It writes the values one by one, and can say which of them conflict
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from chatledger.arguments import DICT_OR_NONE, INT, require
+from chatledger.arguments import DICT_OR_NONE, require
 from chatledger.errors import InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.models.json import JsonValue, dumps, json_problem, text_bytes
+from chatledger.models.kv import Put
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text, to_microseconds
@@ -56,27 +57,17 @@ def make_write(key: str, value: JsonValue, expected: int | None, *, named: str, 
     return KvWrite(stored, encode_text(dumps(value)), expected)
 
 
-def make_writes(kv: dict[str, Any] | None, expected: dict[str, int] | None) -> tuple[KvWrite, ...]:
+def make_writes(kv: Mapping[str, JsonValue | Put]) -> tuple[KvWrite, ...]:
     """The values of an append, in the order of their keys, so that two appends never wait for each other."""
-    require(DICT_OR_NONE, kv=kv, kv_expected=expected)
-    kv, expected = kv or {}, expected or {}
+    require(DICT_OR_NONE, kv=kv)
     if len(kv) > MOST:
         raise LimitExceeded("values of kv", len(kv), MOST)
-    for key, version in expected.items():
-        if key not in kv:
-            raise InvalidArgument("kv_expected", "names a key that is not in kv")
-        require_version(f"kv_expected[{key!r}]", version)
+    puts = {key: given if isinstance(given, Put) else Put(given) for key, given in kv.items()}
     writes = [
-        make_write(key, value, expected.get(key), named="a key of kv", argument=f"kv[{key!r}]")
-        for key, value in kv.items()
+        make_write(key, put.value, put.expected, named="a key of kv", argument=f"kv[{key!r}]")
+        for key, put in puts.items()
     ]
     return tuple(sorted(writes, key=lambda write: write.key))
-
-
-def require_version(argument: str, version: int) -> None:
-    require(INT, **{argument: version})
-    if not 0 <= version < 2**63:
-        raise InvalidArgument(argument, "must be the version of the stored value, or 0 if the key must have no value")
 
 
 # --- One value --------------------------------------------------------------------------------------------------------

@@ -7,18 +7,20 @@ whose acknowledgement was lost by looking for the ids.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from chatledger.arguments import AFTER, BOOL, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel, Thread
 from chatledger.models.base import Model, refuse_own_fields, refusing
+from chatledger.models.json import JsonValue
+from chatledger.models.kv import Put
 from chatledger.rules import Lease
 from chatledger.storage.append.kv import KvWrite, make_writes
 from chatledger.storage.rows.encryption import Tenant
@@ -200,8 +202,7 @@ def make_request(
     draft: int | None = None,
     continues: bool = False,
     after: int | str | None = None,
-    kv: dict[str, Any] | None = None,
-    kv_expected: dict[str, int] | None = None,
+    kv: Mapping[str, JsonValue | Put] | None = None,
     create: bool = False,
     user_id: str | None = None,
     kind: str | None = None,
@@ -237,7 +238,7 @@ def make_request(
             )
         if user_id is not None:
             encode_key(user_id, "user_id")
-    values = () if kv is None and kv_expected is None else make_writes(kv, kv_expected)
+    values = () if kv is None else make_writes(kv)
     if values and not messages:
         raise InvalidArgument(
             "kv", "needs at least one message in the batch; to write a value alone, call ledger.kv.put"

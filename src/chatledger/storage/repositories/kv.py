@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, type_coerce
 
-from chatledger.arguments import INT, INT_OR_NONE, STR, STR_OR_NONE, Kind, require
+from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import InvalidArgument, LimitExceeded, TenantOnly, ThreadNotFound, VersionConflict
 from chatledger.models import KvValue, Page
 from chatledger.models.json import JsonValue
-from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, require_version, store, version_of
+from chatledger.models.kv import require_version
+from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, store, version_of
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.bounded import FOUND, LARGEST, SIZE, fetch_rows, size_of, take
@@ -25,7 +26,6 @@ from chatledger.storage.schema.text import decode_text, encode_key
 KvScope: TypeAlias = tuple[str, ...]
 """The owner of values: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may follow."""
 
-_DICT = Kind("a dict", dict)
 _SCOPES = Kind("a list of scopes", list, tuple)
 _SCOPES_AT_ONCE = 500
 _FORMS = "('tenant',), ('user', user_id) or ('thread', thread_id), or one of these with a namespace behind it"
@@ -80,37 +80,34 @@ class KvRepository:
         size = page_size(limit)
         return await self._scope.read(lambda sql: _list_many(sql, self._scope.tenant, places, size))
 
-    async def put(self, scope: KvScope, key: str, value: JsonValue, *, expected: int | None = None) -> KvValue:
+    async def put(
+        self, scope: KvScope, key: str, value: JsonValue, *, merge: bool = False, expected: int | None = None
+    ) -> KvValue:
         """Store a value under a key, in place of the value that it has, and return it with its version.
 
             stored = await ledger.kv.put(("user", "ada"), "theme", {"dark": True})
             await ledger.kv.put(("user", "ada"), "theme", {"dark": False}, expected=stored.version)
 
+        With `merge=True`, `value` is an object whose keys are set in the stored object, which keeps its other keys; if
+        there is no value, it is stored. The whole value is returned. Nested objects are replaced, not merged, and None
+        is stored as null. Writers wait for each other, so none undoes the keys that another one set.
+
         With `expected`, the version of the value that the caller read, or 0 for no value, the call raises
         VersionConflict if the stored value has another version. Raises LimitExceeded for a value that has more bytes
-        than an append may have, 64 MiB by default.
+        than an append may have, 64 MiB by default, and InvalidArgument if the stored value is no object to merge into.
         """
         place = _place(scope)
         require(STR, key=key)
+        require(BOOL, merge=merge)
         _require_expected(expected)
         write = make_write(key, value, expected, named="key", argument="value")
-        _refuse_too_large(write, self._scope.limits.bytes)
-        return await self._scope.write(lambda sql: _put(sql, self._scope.tenant, place, write, value))
-
-    async def merge(self, scope: KvScope, key: str, values: dict[str, Any], *, expected: int | None = None) -> KvValue:
-        """Set the given keys of a stored object and keep its other keys, or store the object if there is none. Returns
-        the whole value. Nested objects are replaced, not merged, and None is stored as null.
-
-        Writers wait for each other, so none undoes the keys that another one set. `expected` and the errors are those
-        of `put`. Raises InvalidArgument if the stored value is no object.
-        """
-        place = _place(scope)
-        require(STR, key=key)
-        require(_DICT, values=values)
-        _require_expected(expected)
-        make_write(key, values, expected, named="key", argument="values")  # checks both before the database is asked
         tenant, maximum = self._scope.tenant, self._scope.limits.bytes
-        return await self._scope.write(lambda sql: _merge(sql, tenant, place, key, values, expected, maximum))
+        if not merge:
+            _refuse_too_large(write, maximum)
+            return await self._scope.write(lambda sql: _put(sql, tenant, place, write, value))
+        if not isinstance(value, dict):
+            raise InvalidArgument("merge", "needs an object as the value: the keys to set")
+        return await self._scope.write(lambda sql: _merge(sql, tenant, place, key, value, expected, maximum))
 
     async def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool:
         """Delete a value. Returns False if there is none. `expected` is that of `put`. Raises VersionConflict."""
@@ -296,7 +293,7 @@ def _merge(
         if found is not None and not isinstance(found.value, dict):
             raise InvalidArgument("key", f"{key!r} holds a value that is no object, which put can replace")
         merged = values if found is None else {**found.value, **values}
-        write = make_write(key, merged, 0 if found is None else None, named="key", argument="values")
+        write = make_write(key, merged, 0 if found is None else None, named="key", argument="value")
         _refuse_too_large(write, maximum)
         now = datetime.now(UTC)
         if (written := store(sql, tenant, place, write, now)) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -24,6 +24,8 @@ from chatledger.arguments import (
 from chatledger.errors import MessageNotFound, VersionConflict
 from chatledger.models import Appended, ChatMessage, History, Hit, Page, Revision, RulesLevel
 from chatledger.models.base import read_moment
+from chatledger.models.json import JsonValue
+from chatledger.models.kv import Put
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.gone import with_digests
@@ -78,8 +80,7 @@ class MessageRepository:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
-        kv: dict[str, Any] | None = None,
-        kv_expected: dict[str, int] | None = None,
+        kv: Mapping[str, JsonValue | Put] | None = None,
         create: bool = False,
         user_id: str | None = None,
         kind: str | None = None,
@@ -121,8 +122,8 @@ class MessageRepository:
         An empty batch writes no message. It checks `expected`, and returns the version and the mark of the branch.
 
         `kv` has up to 64 values of the thread, by key, which are written together with the messages, or not at all.
-        `ledger.kv` reads them. `kv_expected` has the versions that some of them must have before, 0 for no value;
-        another version is a VersionConflict. A repeat writes no value.
+        `ledger.kv` reads them. `Put(value, expected=version)` writes a value only if the stored one has that version,
+        0 for no value; another version is a VersionConflict. A repeat writes no value.
 
         With `user_id`, a thread of another user, or of none, is not found. `create=True` creates the thread if it does
         not exist, in the same statement, with that user, `kind`, `title` and the level `rules`. They change nothing in
@@ -149,7 +150,6 @@ class MessageRepository:
             on_open_calls=on_open_calls,
             after=after,
             kv=kv,
-            kv_expected=kv_expected,
             create=create,
             user_id=user_id,
             kind=kind,
