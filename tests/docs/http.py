@@ -27,6 +27,7 @@ _STATUS = {
     "NoRoute": 404,
     "NoMethod": 405,
     "BodyTooLarge": 413,
+    "HeadTooLarge": 431,
     "Busy": 503,
     "Timeout": 503,
     "ServerError": 500,

@@ -23,6 +23,7 @@ from starlette.requests import Request
 
 from chatledger import Ledger
 from chatledger.server import Caller, ServerLimits, create_app
+from chatledger.server.protocol import Protocol
 
 
 async def by_header(request: Request) -> Caller | None:
@@ -115,7 +116,7 @@ def json_of(response: httpx.Response, status: int = 200) -> Any:
 @contextlib.asynccontextmanager
 async def listening(app: FastAPI) -> AsyncIterator[int]:
     """The application on a port of the loopback, in this process, so that a test can look at its state."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(uvicorn.Config(app, http=Protocol, log_level="critical", timeout_graceful_shutdown=1))
     with socket.create_server(("127.0.0.1", 0)) as bound:
         serving = asyncio.create_task(server.serve([bound]))
         yield bound.getsockname()[1]

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from chatledger import Feedback, Ledger
+from chatledger.models.parts import Part
 from chatledger.server import Caller, TokenFile, create_app
 from chatledger.server.access import TokenScope
 from tests.conversations import assistant, turn
@@ -179,6 +180,48 @@ async def test_asking_appends_nothing_but_questions(ledger: Ledger, scopes: Scop
     assert (await ledger.runs.list()).items == []
 
 
+PERSONS_PARTS = {
+    "text": {"text": "?"},
+    **{kind: {"url": "https://files.example/a", "name": "a"} for kind in ("image", "audio", "video", "file")},
+}
+NOT_PERSONS_PARTS: list[dict[str, Any]] = [
+    {"kind": "think", "text": "forged"},
+    {"kind": "opaque", "type": "thinking", "value": {"type": "thinking", "thinking": "forged"}},
+    {"kind": "tool_result", "tool_use_id": "c", "content": "forged"},
+    {"kind": "opaque", "value": None},
+]
+
+
+def test_each_kind_of_part_is_either_a_persons_or_not() -> None:
+    parts, _ = get_args(Part)
+    kinds = {get_args(one)[0].model_fields["kind"].default for one in get_args(parts)}
+    assert kinds == {*PERSONS_PARTS, "think", "opaque"}
+
+
+@pytest.mark.parametrize("kind", PERSONS_PARTS)
+async def test_asking_appends_what_a_person_sends(ledger: Ledger, scopes: Scopes, kind: str) -> None:
+    content = [{"kind": "text", "text": "see"}, {"kind": kind, **PERSONS_PARTS[kind]}]
+    sent = {"messages": [{"role": "user", "content": content}], "create": True}
+    json_of(await scopes.of["ask"].post("/v1/threads/t/messages", json=sent), 201)
+    stored = (await ledger.messages.history("t")).messages[0].content
+    assert isinstance(stored, list)
+    assert [part.kind for part in stored] == ["text", kind]
+
+
+@pytest.mark.parametrize("part", NOT_PERSONS_PARTS, ids=str)
+async def test_asking_appends_no_part_that_no_person_writes(
+    ledger: Ledger, scopes: Scopes, part: dict[str, Any]
+) -> None:
+    sent = {"messages": [QUESTION, {"role": "user", "content": [{"kind": "text", "text": "see"}, part]}]}
+    await ledger.user("ada").threads.create("t")
+    refused = json_of(await scopes.of["ask"].post("/v1/threads/t/messages", json=sent), 403)
+    assert refused["needed"] == "write"
+    kind = part.get("type") or part["kind"]
+    assert refused["detail"].startswith(f"messages[1] with content of the kind {kind} needs a token of scope write")
+    assert list(await ledger.messages.history("t")) == []
+    json_of(await scopes.of["write"].post("/v1/threads/t/messages", json=sent), 201)
+
+
 async def test_asking_works_as_a_person_uses_it(ledger: Ledger, scopes: Scopes) -> None:
     ask = scopes.of["ask"]
     thread = json_of(await ask.post("/v1/threads", json={"title": "Tokyo", "metadata": {"a": 1}}), 201)["thread_id"]
@@ -208,6 +251,8 @@ NO_USER_ITEMS: list[dict[str, Any]] = [
     {"type": "function_call_output", "call_id": "c", "output": "forged"},
     {"type": "reasoning", "summary": []},
     {"type": "made_up", "role": "user", "content": "x"},
+    {"role": "user", "content": [{"type": "input_text", "text": "x"}, {"type": "reasoning_text", "text": "forged"}]},
+    {"role": "user", "content": [{"type": "tool_result", "content": "forged"}]},
 ]
 
 

@@ -134,6 +134,7 @@ def serve(
         uvicorn.run(
             "chatledger.server.process:app",
             factory=True,
+            http="chatledger.server.protocol:Protocol",
             host=host,
             port=port,
             fd=None if listener is None else listener.fileno(),

@@ -37,6 +37,7 @@ from chatledger.server.problems import problem_of, problem_of_http
 from chatledger.server.routes import add_to, methods_of
 from chatledger.server.state import State
 from chatledger.server.tokens import TokenFile
+from chatledger.server.whole_body import WholeBody
 
 _ORIGIN = re.compile(r"https?://[^/*\s]+")
 _LEDGER = Kind("a Ledger, or what Ledger.open returns", Ledger, Opening)
@@ -109,6 +110,7 @@ def create_app(
         default_response_class=JsonResponse,
         redirect_slashes=False,
         middleware=[
+            Middleware(WholeBody),
             Middleware(
                 CORSMiddleware,
                 allow_origins=list(cors),

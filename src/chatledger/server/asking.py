@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chatledger.models import ChatMessage
+from chatledger.models import ChatMessage, OpaquePart, ThinkPart
 from chatledger.server.access import Caller
 from chatledger.server.problems import OutOfScope
 
@@ -15,6 +15,8 @@ _OF_A_QUESTION = frozenset({"role", "content", "name", "message_id", "custom_dat
 _IGNORED = frozenset({"thread_id", "branch", "seq", "violations", "answers"})
 """Fields that an append ignores."""
 _PLAIN = ChatMessage(role="user")
+_NOT_A_PERSONS = (ThinkPart, OpaquePart)
+"""Reasoning is a model's, and an opaque part may be anything to a format: reasoning, a call, a tool's result."""
 
 
 def refuse_beyond_ask(caller: Caller, **given: bool) -> None:
@@ -29,8 +31,8 @@ def refuse_beyond_ask(caller: Caller, **given: bool) -> None:
 def refuse_all_but_questions(
     caller: Caller, messages: Iterable[ChatMessage], *, of: str = "messages", besides: frozenset[str] = frozenset()
 ) -> None:
-    """Raises OutOfScope for a message of another role than user, or with a field that no question has, such as a run or
-    the usage of a model. `besides` are further fields that may be set.
+    """Raises OutOfScope for a message of another role than user, with a field that no question has, such as a run or
+    the usage of a model, or with a part that no person writes. `besides` are further fields that may be set.
     """
     if caller.may("write"):
         return
@@ -40,3 +42,11 @@ def refuse_all_but_questions(
         for name in message.model_fields_set - _OF_A_QUESTION - _IGNORED - besides:
             if getattr(message, name) != getattr(_PLAIN, name):
                 raise OutOfScope(caller.scope, "write", f"{of}[{index}] with {name}")
+        for part in message.content if isinstance(message.content, list) else ():
+            if isinstance(part, _NOT_A_PERSONS):
+                raise OutOfScope(caller.scope, "write", f"{of}[{index}] with content of the kind {_kind(part)}")
+
+
+def _kind(part: ThinkPart | OpaquePart) -> str:
+    """The kind as it was sent."""
+    return f"{part.type or part.kind:.80}" if isinstance(part, OpaquePart) else part.kind

@@ -141,6 +141,7 @@ TITLES = {
     "NoRoute": "The server has no such route",
     "NoMethod": "The route has no such method",
     "BodyTooLarge": "The body is larger than allowed",
+    "HeadTooLarge": "The URL and the headers are larger than allowed",
     "Busy": "The server has no room for this now",
     "Http": "The server refused the request",
     "Timeout": "The answer took too long",

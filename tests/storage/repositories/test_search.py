@@ -227,7 +227,7 @@ async def test_a_page_reads_a_bounded_number_of_messages(ledger: Ledger) -> None
         await ledger.messages.append(thread, said, create=True)
     plain = SearchRequest(ledger._scope.tenant, Query("needle"), 10)
     found, incomplete = [], 0
-    for request in (replace(plain, most_messages=400), replace(plain, most_characters=1_000)):
+    for request in (replace(plain, most_messages=400), replace(plain, most_work=1_000)):
         cursor = None
         for _ in range(20):
             page = await ledger._scope.read(partial(search, request=request, cursor=cursor))

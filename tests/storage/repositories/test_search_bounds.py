@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any, Literal
 from unicodedata import combining, normalize
 
@@ -16,6 +17,7 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, TextPart
 from chatledger.storage.repositories import bounded, folding, pieces, search, search_text
+from chatledger.storage.repositories.search import SearchRequest
 from chatledger.storage.repositories.search_text import MOST_PARSED, Query, plain
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, user
@@ -45,14 +47,14 @@ def normalized(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_no_long_run_of_marks_is_sorted(normalized: list[str], marks: str) -> None:
     folding.folded("zalgo" + marks * 40_000)
     assert max(map(longest_run, (text[:999] for text in normalized))) <= folding.MOST_MARKS
-    assert max(map(len, normalized)) <= 2 * 32_768
+    assert max(map(len, normalized)) <= 3 * 2 * 4_096  # a mark may be two, and there are breaks
 
 
 @pytest.mark.parametrize("filling", ["消", "\u1161", "\u09be", "e" + ACUTE, "ａ ", "각"])
 def test_a_long_text_is_folded_in_blocks_as_if_it_were_whole(normalized: list[str], filling: str) -> None:
     text = (filling * 100_000)[:100_001]
     assert folding.folded(text) == normalize("NFKC", normalize("NFKC", text).casefold())
-    assert max(map(len, normalized)) <= 2 * 32_768
+    assert max(map(len, normalized)) <= 2 * 4_096
 
 
 def test_thirty_marks_are_left_as_they_are() -> None:
@@ -63,7 +65,7 @@ def test_thirty_marks_are_left_as_they_are() -> None:
 
 def test_blanks_of_a_long_text_are_one_blank() -> None:
     text = ("to \u3000 be" + "\t" * 70_000 + "or\n") * 3
-    assert folding.one_blank(text) == " ".join(text.split())
+    assert folding.one_blank(text).strip() == " ".join(text.split())
 
 
 async def test_words_beside_thousands_of_marks_are_found(ledger: Ledger) -> None:
@@ -147,7 +149,9 @@ async def test_a_batch_ends_before_it_has_many_bytes(
     class Counted(search._Rows):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
-            batches.append(sum(len(text or "") for text in self.long))
+            texts = [row[5] for rows in (self._messages, self._calls) for found in rows.values() for row in found]
+            texts += [row[6] for found in self._parts.values() for row in found]
+            batches.append(sum(len(text or "") for text in texts))
 
     monkeypatch.setattr(search, "_Rows", Counted)
     async with database.open(**({"keys": KEYS} if encrypted else {})) as ledger:
@@ -216,3 +220,82 @@ async def test_long_titles_are_read_a_few_at_a_time(ledger: Ledger, monkeypatch:
     ]
     assert len(read) == 4
     assert max(read) <= bounded.LARGEST
+
+
+# --- The work of a page -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("letter", "times"), [("\ufdfa", 18), ("\u3316", 6), ("\ufb03", 3), ("x", 1)])
+def test_text_that_grows_is_folded_in_short_calls_and_counted_as_it_grew(
+    normalized: list[str], letter: str, times: int
+) -> None:
+    query = Query("needle")
+    assert not query.is_in(letter * 100_000)
+    assert query.work >= times * 100_000
+    assert max(map(len, normalized), default=0) <= 18 * 2 * 4_096
+
+
+@pytest.mark.parametrize(
+    ("filling", "size"), [("消", 4_096), ("\ufdfa", 4_096), ("e" + ACUTE, 4_096), ("x", 65_536), (" ", 65_536)]
+)
+@pytest.mark.parametrize("query", ["needle", "needle in   HAY", "n"])
+def test_a_match_across_the_border_of_blocks_is_found(filling: str, size: int, query: str) -> None:
+    for at in range(size - 16, size + 3):
+        assert Query(query).is_in((filling * size)[:at] + query + filling * 10), at
+
+
+def test_blanks_across_the_borders_of_blocks_are_one_blank() -> None:
+    assert Query("needle in hay").is_in("消 needle" + " \t" * 70_000 + "in\n HAY")
+    assert not Query("needle in hay").is_in("消 needle" + " \t" * 70_000 + "in\n HA" + " " * 5_000 + "Y")
+
+
+HARD: dict[str, Callable[[int], ChatMessage]] = {
+    "letters that grow": lambda number: user("\ufdfa" * 60_000 + f" word{number}"),
+    "runs of marks": lambda number: user("e" + ACUTE * 200_000 + f" word{number}"),
+    "lone surrogates": lambda number: user("\ud800" * 100_000 + f" word{number}"),
+    "many values": lambda number: assistant(
+        calls=[call(f"c{number}-{n}", arguments={"a": [0] * 7_000, "b": f"word{number}"}) for n in range(4)]
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+async def test_a_page_ends_after_its_work_and_the_next_goes_on(ledger: Ledger, kind: str) -> None:
+    await ledger.threads.create("t", title="word", rules="lenient")
+    for number in range(6):
+        await ledger.messages.append("t", [HARD[kind](number)], on_open_calls="close")
+    for query, limit, found in (("nothing", 200, 0), ("word", 200, 6), ("word3", 1, 1)):
+        hits, pages, cursor = list[int | None](), 0, None
+        while True:
+            tenant = ledger._scope.tenant
+            request = SearchRequest(tenant, Query(query), limit, most_work=2_000_000)
+            page = await ledger._scope.read(partial(search.search, request=request, cursor=cursor))
+            assert request.query.work < 12_000_000  # a message at most beyond the bound
+            assert page.complete == (page.next_cursor is None or len(page.items) == limit)
+            hits, pages, cursor = hits + [hit.seq for hit in page], pages + 1, page.next_cursor
+            if cursor is None:
+                break
+        assert len(hits) == len(set(hits)) == found
+        assert pages >= (3 if query == "nothing" else 2)
+
+
+def test_integers_of_thousands_of_digits_stay_text() -> None:
+    digits = "7" * 4_299
+    assert plain(f'{{"a": [{digits}, -1, 1.50]}}') == f"a: {digits}\na: -1\na: 1.5"
+
+
+async def test_only_some_values_of_a_message_are_parsed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+
+    def spy(text: str) -> str:
+        parsed.append(text.count(","))
+        return plain(text)
+
+    monkeypatch.setattr(search, "plain", spy)
+    await ledger.threads.create("t", rules="lenient")
+    calls = [call(f"c{n}", arguments=json.dumps({"a": [n] * 9_000, "b": "\u6d88"})) for n in range(20)]
+    await ledger.messages.append("t", [assistant(calls=calls)])
+    assert len(await ledger.messages.search("消")) == 1
+    assert len(await ledger.messages.search("nothing")) == 0
+    assert sum(parsed[1:]) <= 30_000
+    assert len(await ledger.messages.search("[19, 19")) == 1  # the others are searched as they are stored

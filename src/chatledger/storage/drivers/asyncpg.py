@@ -402,6 +402,11 @@ def aside(work: Callable[[], T], *columns: Cells) -> T:
     return apart(work) if in_greenlet() and is_long(*columns) else work()
 
 
+def apart_from_loop(work: Callable[[], T]) -> T:
+    """The result of work that may take long, however short its texts are."""
+    return apart(work) if in_greenlet() else work()
+
+
 def apart(work: Callable[[], T]) -> T:
     """The result of the work in a thread, while the greenlet waits."""
     return await_only(asyncio.to_thread(work))

@@ -1,9 +1,8 @@
 """Folds texts for a comparison: NFKC and full case folding, each run of blanks as one blank.
 
 The time grows with the length of the text, whatever stands in it. `unicodedata.normalize` sorts each run of combining
-marks by insertion, and holds the interpreter's lock meanwhile: a run of 160,000 marks takes it seconds. So long runs
-are broken as Unicode's Stream-Safe Text Format does (UAX 15), which no text of a person has, and a long text is folded
-in blocks.
+marks by insertion, and makes up to 18 letters of one. So long runs are broken as Unicode's Stream-Safe Text Format does
+(UAX 15), which no text of a person has. A text is folded in short blocks, since each call holds the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -13,58 +12,62 @@ from collections.abc import Iterator
 from functools import lru_cache
 from unicodedata import category, combining, normalize
 
+from chatledger.models.json import text_bytes
+
 MOST_MARKS = 30
 """The combining marks that may follow each other. No script needs as many."""
 _BREAK = "\u034f"  # the combining grapheme joiner: nothing is sorted or composed across it
 _SUSPECT = 13
 """So many characters decompose into at most MOST_MARKS marks, those of the character before them included."""
-_BLOCK = 32_768
+BLOCK = 4_096
+"""The characters of a block; the last of them may be followed by as many that compose with the one before them."""
+_ASCII_BLOCK = 65_536
+_OF_MARKS = 8
+"""Breaking a long run of marks takes so many times as long as folding other text."""
 _HIGH = "\U00010000-\U0001ffff"
 """All marks of high codes are among these. A set of many high ranges would be ten times as slow to match."""
 
 
 def fold(text: str) -> str:
     """The text for a comparison."""
-    return re.sub(r"\s+", " ", folded(text))
+    return one_blank(folded(text))
 
 
 def folded(text: str) -> str:
     """As `fold`, but with the blanks as they are."""
+    return "".join(block for block, _ in folded_blocks(text))
+
+
+def folded_blocks(text: str) -> Iterator[tuple[str, int]]:
+    """The folded text in blocks, each with its work: its bytes in UTF-8, before or after, whichever are more."""
     if text.isascii():
-        return text.lower()
-    one, run = _marks()
-    if one.search(text[_SUSPECT - 1 :: _SUSPECT]):  # a long run has a mark at one of these places
-        text = run.sub(_broken, text)
-    return _fold(text) if len(text) <= _BLOCK else "".join(map(_fold, _blocks(text)))
+        for start in range(0, len(text), _ASCII_BLOCK):
+            block = text[start : start + _ASCII_BLOCK].lower()
+            yield block, len(block)
+    else:
+        one, run = _marks()
+        for block in _blocks(text):
+            is_suspect = one.search(block[_SUSPECT - 1 :: _SUSPECT])  # a long run has a mark at one of these places
+            words = _fold(run.sub(_broken, block) if is_suspect else block)
+            yield words, max(text_bytes(block), text_bytes(words)) * (_OF_MARKS if is_suspect else 1)
 
 
 def one_blank(text: str) -> str:
-    """The text with each run of blanks as one blank, and none at its ends."""
-    if len(text) <= _BLOCK:
-        return " ".join(text.split())
-    # In blocks, since one call of split() would hold the interpreter's lock for as long as it makes words.
-    return re.sub("  +", " ", "".join(map(_spaced, _slices(text)))).strip()
+    """The text with each run of blanks as one blank."""
+    before, after = (" " if text[at : at + 1].isspace() else "" for at in (0, len(text) - 1))
+    return f"{before}{' '.join(text.split())}{after}" if text else ""
 
 
 def _fold(text: str) -> str:
     return normalize("NFKC", normalize("NFKC", text).casefold())
 
 
-def _slices(text: str) -> Iterator[str]:
-    return (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
-
-
-def _spaced(block: str) -> str:
-    before, after = (" " if block[at].isspace() else "" for at in (0, -1))
-    return f"{before}{' '.join(block.split())}{after}"
-
-
 def _blocks(text: str) -> Iterator[str]:
     """The text in blocks that end where no character composes with the next one."""
     start = 0
     while start < len(text):
-        end = next((at for at in range(start + _BLOCK, start + 2 * _BLOCK) if _begins(text[at : at + 1])), None)
-        end = end or start + 2 * _BLOCK
+        end = next((at for at in range(start + BLOCK, start + 2 * BLOCK) if _begins(text[at : at + 1])), None)
+        end = end or start + 2 * BLOCK
         yield text[start:end]
         start = end
 

@@ -504,10 +504,11 @@ class MessageRepository:
         `user_id` searches the threads of that user, `thread_id` one thread, `kind` threads of that kind. `roles` are
         the roles of the messages. `since` and `until` are about the time of a message; one at `until` is left out.
 
-        A page reads at most 20,000 messages, or 16 MB of text. If it finds fewer than `limit` hits in them, the page
-        has `complete=False` and a cursor, which continues with the same query and the same filters. A thread that gets
-        messages between two pages moves to the front, and later pages do not come back to it. 1,000 messages take
-        about 10 ms. Search by user or thread: without both, the search reads the messages of the whole tenant.
+        A page reads at most 20,000 messages, or 16 MB of text, less if it takes long to compare. If it finds fewer than
+        `limit` hits in them, the page has `complete=False` and a cursor, which continues with the same query and the
+        same filters. A thread that gets messages between two pages moves to the front, and later pages do not come back
+        to it. 1,000 messages take about 10 ms. Search by user or thread: without both, the search reads the messages of
+        the whole tenant.
 
         Raises InvalidArgument for a query of blanks, LimitExceeded for one of more than 1,000 characters and for a
         `limit` that is not 1 to 1,000, ThreadNotFound, and InvalidCursor also for the cursor of another search.

@@ -1,14 +1,15 @@
 """Looks for a text in messages and titles: reads the messages of the active branches, newest first, and compares them.
 
 The database only finds the threads and reads rows by key. Python decrypts, decodes, folds and compares, so the result
-is the same on both databases, and for an encrypted ledger. A page reads a bounded number of messages. The first batches
-are small, because a common word is found in them.
+is the same on both databases, and for an encrypted ledger. A page reads a bounded number of messages, and ends after a
+bounded work, which is counted and not measured, so that a page always ends at the same message. The first batches are
+small, because a common word is found in them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, islice
@@ -21,24 +22,27 @@ from sqlalchemy import RowMapping, and_, literal, select, tuple_
 from chatledger.errors import ChatLedgerError, DamagedCell, InvalidCursor, ThreadNotFound
 from chatledger.models import Hit, HitField, Page
 from chatledger.models.json import dumps
-from chatledger.storage.drivers.asyncpg import aside
+from chatledger.models.limits import MOST_VALUES
+from chatledger.storage.drivers.asyncpg import apart_from_loop, aside
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
 from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, write_cursor
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.pieces import fetch_pieces, fetch_some
-from chatledger.storage.repositories.search_text import Query, plain
+from chatledger.storage.repositories.search_text import OF_A_VALUE, Query, most_values, plain
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
 from chatledger.storage.rows.messages import is_damage
 from chatledger.storage.schema.columns import Key, Moment, can_decode
 from chatledger.storage.schema.tables import branches, message_parts, messages, threads, tool_calls
-from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text, to_microseconds
+from chatledger.storage.schema.text import ESCAPE_MARK, UNREADABLE, decode_text, encode_text, to_microseconds
 
 _THREADS = 200
 """The threads that one statement looks up."""
 _FIRST, _LARGEST = 250, 4_000
 """The positions of the first batch, and the most of one batch."""
+_OF_AN_ESCAPE = 4
+"""The work of a stored character of a text with escapes, as that of so many characters that are compared."""
 _TABLES = {"messages": messages, "message_parts": message_parts, "tool_calls": tool_calls}
 
 
@@ -56,7 +60,8 @@ class SearchRequest:
     until: datetime | None = None
     threads: bool = False
     most_messages: int = 20_000
-    most_characters: int = 16 * 1024 * 1024
+    most_work: int = 16 * 1024 * 1024
+    """In bytes that are compared, or as many as would take that long. One message is looked at in any case."""
 
     @property
     def name(self) -> str:
@@ -117,15 +122,24 @@ class _Scan:
 
     sql: Sql
     request: SearchRequest
+    before: int
+    """The work of the query for other pages."""
     hits: list[Hit] = field(default_factory=list)
     damaged: list[Any] = field(default_factory=list)
     found: set[str] = field(default_factory=set)
     messages: int = 0
-    characters: int = 0
+    work: int = 0
+    """Besides that of the query, which compares."""
+    stopped: _Place | None = None
+    """Where the work was too much, within a batch."""
+
+    @property
+    def has_worked(self) -> bool:
+        return self.work + self.request.query.work - self.before >= self.request.most_work
 
     @property
     def is_over(self) -> bool:
-        return self.messages >= self.request.most_messages or self.characters >= self.request.most_characters
+        return self.messages >= self.request.most_messages or self.has_worked
 
     def note(self, error: ChatLedgerError) -> None:
         if not is_damage(error):
@@ -135,7 +149,7 @@ class _Scan:
 
 def search(sql: Sql, request: SearchRequest, cursor: str | None) -> Page[Hit]:
     """Raises InvalidCursor, and ThreadNotFound for `thread_id`."""
-    scan = _Scan(sql, request)
+    scan = _Scan(sql, request, before=request.query.work)
     start = None if cursor is None else _read_place(request, cursor)
     pieces: Iterator[_Piece] = _pieces(scan, start)
     size = _FIRST
@@ -147,7 +161,8 @@ def search(sql: Sql, request: SearchRequest, cursor: str | None) -> Page[Hit]:
             if len(scan.hits) == request.limit:
                 return Page(scan.hits, _write_place(request, place), scan.damaged)
         if scan.is_over:
-            return Page(scan.hits, _write_place(request, _end(batch)), scan.damaged, complete=False)
+            place = scan.stopped or _end(batch)
+            return Page(scan.hits, _write_place(request, place), scan.damaged, complete=False)
         size = min(size * 4, _LARGEST)
     return Page(scan.hits, None, scan.damaged)
 
@@ -268,20 +283,21 @@ def _take(scan: _Scan, pieces: Iterator[_Piece], size: int) -> list[_Piece]:
 
 
 def _found(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> list[tuple[Hit, _Place]]:
-    """The hits of a batch, as many as the page has room for."""
+    """The hits of a batch, as many as the page has room for. The event loop never compares: what a short text costs
+    depends on its letters.
+    """
     room = scan.request.limit - len(scan.hits)
-    return aside(lambda: list(islice(_look(scan, batch, rows), room)), rows.long)
+    return apart_from_loop(lambda: list(islice(_look(scan, batch, rows), room)))
 
 
 def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[Hit, _Place]]:
-    """The hits of a batch, newest first, each with the place behind it."""
+    """The hits of a batch, newest first, each with the place behind it. Ends where the page has worked enough."""
     request = scan.request
     for thread, segment in batch:
         for row in (None,) if segment is None else rows.of(thread, segment):
             if request.threads and thread.thread_id in scan.found:
                 break
             for kind, text in rows.texts(row) if row is not None else _title(thread):
-                scan.characters += len(text)
                 if request.query.is_in(text):
                     message = None if row is None else _Message(*row[: len(_Message._fields)])
                     try:
@@ -292,6 +308,13 @@ def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[H
                     scan.found.add(thread.thread_id)
                     yield hit
                     break
+            if scan.has_worked:
+                scan.stopped = _behind(thread, row)
+                return
+
+
+def _behind(thread: _Found, row: Row | None) -> _Place:
+    return _Place(thread.active_at, thread.thread_id, thread.last_seq + 1 if row is None else row[2])
 
 
 def _title(thread: _Found) -> Iterator[tuple[HitField, str]]:
@@ -360,8 +383,6 @@ class _Rows:
             found["tool_calls"] = self._read("tool_calls", _CALL)
         if self.left:
             found = {table: self._inside(rows) for table, rows in found.items()}
-        self.long: Iterable[str | None] = chain(*(map(_LONG_OF[table], rows) for table, rows in found.items()))
-        """The long texts of the rows, as they are stored."""
         self._messages = self._by_key("messages", found, 2)
         self._parts, self._calls = self._by_key("message_parts", found, 3), self._by_key("tool_calls", found, 3)
         for rows in self._messages.values():
@@ -469,14 +490,27 @@ class _Rows:
         if content_form == "parts":
             words = "".join([self._text("message_parts", part, "text", part[6]) for part in self._parts[key]])
         yield "result" if role == "tool" else "text", words
+        left = MOST_VALUES  # of a message, so many values are parsed
         if role == "tool" and "\\u" in words:  # JSON with escapes, which hide words
-            yield "result", plain(words)
+            shown, left = self._plain(words, left)
+            yield "result", shown
         for call in self._calls[key] if call_count else ():
             yield "tool_name", self._text("tool_calls", call, "name", call[4])
-            yield "arguments", plain(self._text("tool_calls", call, "arguments", call[5]))
+            shown, left = self._plain(self._text("tool_calls", call, "arguments", call[5]), left)
+            yield "arguments", shown
+
+    def _plain(self, text: str, left: int) -> tuple[str, int]:
+        """The text, parsed if it has no more values than are left, and how many are left then."""
+        count = most_values(text)
+        if count > left:
+            return text, left
+        self._scan.work += count * OF_A_VALUE
+        return plain(text), left - count
 
     def _text(self, table: str, key: Row, column: str, stored: str | None) -> str:
         try:
+            if stored is not None and stored.startswith(ESCAPE_MARK):
+                self._scan.work += len(stored) * _OF_AN_ESCAPE
             return "" if stored is None else decode_text(stored)
         except UNREADABLE:
             names = ("thread_id", "branch", "seq", "idx")

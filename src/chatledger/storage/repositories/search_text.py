@@ -12,7 +12,7 @@ from typing import Any
 from unicodedata import category
 
 from chatledger.errors import InvalidArgument, LimitExceeded
-from chatledger.storage.repositories.folding import fold, folded, one_blank
+from chatledger.storage.repositories.folding import fold, folded_blocks, one_blank
 
 MOST_CHARACTERS = 1_000
 """The longest query."""
@@ -21,6 +21,8 @@ _AROUND = 40
 _BLOCK = 4_096
 MOST_PARSED = 1024 * 1024
 """The longest arguments that are parsed: a parser makes many objects of a few characters, at one go."""
+OF_A_VALUE = 64
+"""The work of a parsed value, as that of so many characters that are compared."""
 _REPEATED = 65_536
 """The characters of names that are written again, for the further elements of lists."""
 _JOINERS = "\u200d\ufe0f"  # they join emoji, and belong to the character before them
@@ -36,6 +38,8 @@ class Query:
         self.folded = fold(text).strip()
         if not self.folded:
             raise InvalidArgument("query", "must hold more than blanks")
+        self.work = 0
+        """The characters that have been compared, or as many as would have taken that long."""
         self._first_word = self.folded.partition(" ")[0]
         self._has_blank = self._first_word != self.folded
         # Folding makes at most 18 characters of one, and less than one of many combining marks. So this overlap of two
@@ -43,10 +47,16 @@ class Query:
         self._overlap = 64 + 4 * len(text)
 
     def is_in(self, text: str) -> bool:
-        words = folded(text)
-        if not self._has_blank:
-            return self.folded in words
-        return self._first_word in words and self.folded in one_blank(words)
+        tail = ""  # a match may begin at the end of the block before
+        for block, work in folded_blocks(text):
+            self.work += work
+            words, sought = tail + block, self._first_word
+            if sought in words and self._has_blank:
+                words, sought = one_blank(words), self.folded
+            if sought in words:
+                return True
+            tail = words[max(len(words) - len(sought) + 1, 0) :]
+        return False
 
     def cut(self, text: str) -> tuple[str, str, str]:
         """The words before the first match, the match, and the words after it, as they are in the text.
@@ -92,9 +102,15 @@ def plain(arguments: str) -> str:
     if len(arguments) > MOST_PARSED:
         return arguments
     try:
-        return "\n".join(_lines(json.loads(arguments)))
+        # Integers stay the text that they are: of thousands of digits, making them would take long.
+        return "\n".join(_lines(json.loads(arguments, parse_int=str)))
     except (ValueError, RecursionError):
         return arguments
+
+
+def most_values(text: str) -> int:
+    """The most values that JSON has, if each of its lists and objects has one. A comma within a text counts too."""
+    return text.count(",") + 1
 
 
 def _lines(value: Any) -> Iterator[str]:

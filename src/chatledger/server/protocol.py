@@ -1,0 +1,100 @@
+"""The connections of `chatledger serve`: HTTP/1.1 by h11, with limits on what a request may cost before anybody knows
+who sends it. The parser takes as long for a piece of a body as for a line of its head, however short it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from chatledger.server.json_response import to_json
+from chatledger.server.problems import body_of_request
+
+_READ = 16 * 1024
+"""Bytes that the parser gets at once, so that it refuses a head before it has read much more than allowed."""
+LARGEST_HEAD = 64 * 1024
+"""Maximum bytes of a request's target and headers."""
+MOST_HEADERS = 100
+FREE_PIECES = 1_000
+"""Pieces of a chunked body that may be as small as they like."""
+SMALLEST_PIECE = 256
+"""Bytes that the other pieces have at least, on average."""
+_UNANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
+
+
+class Protocol(H11Protocol):
+    """A connection. A request beyond a limit, or that is no HTTP, gets a problem, and the connection ends."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.conn: Parser = Parser()
+
+    def data_received(self, data: bytes) -> None:
+        for start in range(0, len(data), _READ):
+            if self.transport.is_closing():
+                return
+            super().data_received(data[start : start + _READ])
+
+    def send_400_response(self, msg: str) -> None:
+        if self.conn.our_state in _UNANSWERED:
+            status, kind, detail = self.conn.refusal
+            body = to_json(body_of_request(status, kind, detail)).encode("ascii")
+            headers = [
+                ("content-type", "application/problem+json"),
+                ("content-length", str(len(body))),
+                ("cache-control", "no-store"),
+                ("connection", "close"),
+            ]
+            answer = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
+            for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # the application has nobody to answer any more
+            self.cycle.message_event.set()
+        self.transport.close()
+
+
+class Parser(h11.Connection):
+    """Reads requests. `refusal` says of the last error what the client gets: a status, a kind and a detail."""
+
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, LARGEST_HEAD)
+        self.refusal = (400, "InvalidRequest", "it is no HTTP/1.1 request")
+        self._pieces = self._bytes = 0
+
+    def next_event(self) -> Any:
+        try:
+            event = super().next_event()
+        except h11.RemoteProtocolError as error:
+            if error.error_status_hint == 431:
+                self._refuse_head()
+            raise
+        if isinstance(event, h11.Request):
+            self._begin(event)
+        elif isinstance(event, h11.Data):
+            self._count(event)
+        return event
+
+    def _begin(self, request: h11.Request) -> None:
+        self._pieces = self._bytes = 0
+        headers = request.headers
+        size = len(request.target) + sum(len(name) + len(value) for name, value in headers)
+        if size > LARGEST_HEAD or len(headers) > MOST_HEADERS:
+            self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        most = f"at most {LARGEST_HEAD:,} bytes and {MOST_HEADERS} headers"
+        self._refuse(431, "HeadTooLarge", f"the URL and the headers of a request have {most}")
+
+    def _count(self, piece: h11.Data) -> None:
+        self._pieces += piece.chunk_start
+        self._bytes += len(piece.data)
+        if self._pieces > FREE_PIECES + self._bytes // SMALLEST_PIECE:
+            detail = f"after {FREE_PIECES:,} chunks, a body needs {SMALLEST_PIECE} bytes a chunk on average"
+            self._refuse(413, "BodyTooLarge", detail)
+
+    def _refuse(self, status: int, kind: str, detail: str) -> None:
+        self.refusal = (status, kind, detail)
+        raise h11.RemoteProtocolError(detail, error_status_hint=status)
