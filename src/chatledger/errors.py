@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import ceil
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 __all__ = [
     "BranchNotFound",
@@ -580,15 +580,10 @@ class SchemaMismatch(StorageError):
         self.command = command
 
 
-EncryptionReason: TypeAlias = Literal[
-    "no-key", "not-authentic", "not-encrypted", "tenant-encrypted", "unknown-version", "not-recorded"
-]
-
-
 class EncryptionError(ChatLedgerError):
     """A stored value cannot be decrypted, or a new value cannot be encrypted or stored as plain text."""
 
-    reason: EncryptionReason
+    reason: Literal["no-key", "not-authentic", "not-encrypted", "tenant-encrypted", "unknown-version", "not-recorded"]
     """no-key: no keys were given, or this one is not among them, or it was removed to erase its data. not-authentic:
     the value was not encrypted with this key for this place, so it was altered or moved, or the key is another one.
     not-encrypted: the value is plain text, although all values should be encrypted. tenant-encrypted: a ledger without

@@ -244,9 +244,9 @@ class Ledger(Repositories):
 
         Lists and summaries count only the user's own rows. `erasures.erase` erases this user only. Calls that concern
         all users raise TenantOnly: `tenant`, `reencrypt`, `check` without a thread, `threads.prepare`, `load` and
-        `retain`, `erasures.erase` of the tenant, `erasures.find` of a thread, `erasures.list`, and `feedback.retract`
-        of a score that is not the user's. Closing the returned ledger does nothing, because this one owns the
-        connections. Raises LimitExceeded for an id that is not 1 to 512 bytes.
+        `delete_inactive`, `erasures.erase` of the tenant, `erasures.find` of a thread, `erasures.list`, and
+        `feedback.remove` of a score that is not the user's. Closing the returned ledger does nothing, because this one
+        owns the connections. Raises LimitExceeded for an id that is not 1 to 512 bytes.
         """
         require(STR, user_id=user_id)
         encode_key(user_id, "user_id")

@@ -72,7 +72,7 @@ def test_a_command_that_shows_or_stores_content_does_not_start_without_keys(
     "words",
     [
         *("schema", "migrate", "branches list t", "erasures", "stats", "runs usage"),
-        *("delete t --yes", "erase --user ada --yes", "retain --older-than 1d --yes"),
+        *("delete t --yes", "erase --user ada --yes", "delete-inactive --older-than 1d --yes"),
     ],
 )
 def test_other_commands_need_no_keys(url: str, words: str) -> None:

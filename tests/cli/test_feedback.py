@@ -30,10 +30,10 @@ def test_scores_are_recorded_and_summed_up(with_run: Database) -> None:
 
 def test_a_score_is_retracted(with_run: Database) -> None:
     stored = chatledger("feedback", "record", "r", "stars", "5", "--json", url=with_run.url).json
-    outcome = chatledger("feedback", "retract", stored["feedback_id"], url=with_run.url)
-    assert (outcome.code, outcome.out) == (0, f"retracted {stored['feedback_id']}\n")
+    outcome = chatledger("feedback", "remove", stored["feedback_id"], url=with_run.url)
+    assert (outcome.code, outcome.out) == (0, f"removed {stored['feedback_id']}\n")
     assert chatledger("feedback", "summary", "--json", url=with_run.url).json["items"] == []
-    again = chatledger("feedback", "retract", stored["feedback_id"], "--json", url=with_run.url).json
+    again = chatledger("feedback", "remove", stored["feedback_id"], "--json", url=with_run.url).json
     assert again["retracted_at"]
 
 
@@ -68,7 +68,7 @@ def test_everything_said_is_recorded(with_run: Database) -> None:
         ("record r stars 1 --message none", 3),
         ("record r stars 1 --message m --call 0", 2),
         ("record r stars 1 --call -1", 2),
-        ("retract nothing", 3),
+        ("remove nothing", 3),
         ("summary --since 2025-01-01T00:00Z", 0),
         ("list", 0),
         ("list --events --key stars", 2),

@@ -51,7 +51,7 @@ READS = [
     "erase --user ada --dry-run",
     "erase --whole-tenant --dry-run",
     "redact t 1 --dry-run",
-    "retain --older-than 0h --dry-run",
+    "delete-inactive --older-than 0h --dry-run",
 ]
 ROLLS_BACK = ["import {folder}/chat.json --dry-run"]
 """This one tries its writes in a transaction that it rolls back."""
@@ -60,7 +60,7 @@ WRITES = [
     "archive t",
     "branches activate t 0",
     "feedback record r stars 1",
-    "feedback retract f",
+    "feedback remove f",
     "import {folder}/chat.json",
     "drafts --interrupt",
     "reencrypt",
@@ -68,7 +68,7 @@ WRITES = [
     "delete t --yes",
     "erase --thread t --yes",
     "redact t 1 --yes",
-    "retain --older-than 0h --yes",
+    "delete-inactive --older-than 0h --yes",
     "demo",
     "serve",
 ]

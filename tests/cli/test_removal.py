@@ -28,7 +28,7 @@ def thread(url: str) -> str:
 
 
 def test_nothing_is_removed_without_yes(url: str) -> None:
-    for words in (["erase", "--whole-tenant"], ["redact", thread(url), "1"], ["retain", "--older-than", "0h"]):
+    for words in (["erase", "--whole-tenant"], ["redact", thread(url), "1"], ["delete-inactive", "--older-than", "0h"]):
         outcome = chatledger(*words, "--url", url)
         assert (outcome.code, outcome.out) == (2, "")
         assert "--yes" in outcome.err
@@ -47,7 +47,7 @@ def test_a_dry_run_says_what_would_go_and_needs_no_yes(url: str) -> None:
             ["branches", "1"],
             ["threads", "1"],
         ]
-    retained = chatledger("retain", "--older-than", "0h", "--dry-run", "--json", "--url", url).json
+    retained = chatledger("delete-inactive", "--older-than", "0h", "--dry-run", "--json", "--url", url).json
     assert (retained["dry_run"], retained["rows"]["messages"]) == (True, 2)
     redacted = chatledger("redact", id_, "2", "--dry-run", "--url", url)
     assert redacted.error == f"chatledger: message 2 of {id_} has 4 characters to redact; dry run, nothing is written"
@@ -74,12 +74,12 @@ def test_redact_leaves_the_message(url: str) -> None:
 
 
 def test_retain_takes_an_age(url: str) -> None:
-    assert "nothing" in chatledger("retain", "--older-than", "52w", "--yes", "--url", url).err
-    assert json.loads(chatledger("retain", "--older-than", "0h", "--yes", "--url", url, "--json").out)["rows"][
+    assert "nothing" in chatledger("delete-inactive", "--older-than", "52w", "--yes", "--url", url).err
+    assert json.loads(chatledger("delete-inactive", "--older-than", "0h", "--yes", "--url", url, "--json").out)["rows"][
         "threads"
     ]
-    assert "12h, 90d or 52w" in chatledger("retain", "--older-than", "soon", "--yes", "--url", url).err
-    assert "12h, 90d or 52w" in chatledger("retain", "--older-than", "soon", "--url", url).err
+    assert "12h, 90d or 52w" in chatledger("delete-inactive", "--older-than", "soon", "--yes", "--url", url).err
+    assert "12h, 90d or 52w" in chatledger("delete-inactive", "--older-than", "soon", "--url", url).err
 
 
 def test_a_typing_error_leaves_no_tombstone(url: str) -> None:
@@ -162,5 +162,5 @@ def test_retention_counts_from_the_import(tmp_path: Path) -> None:
     [stored] = chatledger("threads", "--json", "--url", url).json["items"]
     assert stored["created_at"].startswith("2020-01-01")
     for age, kept in (("52w", 1), ("0h", 0)):
-        chatledger("retain", "--older-than", age, "--yes", "--url", url)
+        chatledger("delete-inactive", "--older-than", age, "--yes", "--url", url)
         assert len(chatledger("threads", "--json", "--url", url).json["items"]) == kept

@@ -71,7 +71,7 @@ SAID = {
     "open event streams of one caller": f"{ServerLimits().caller_streams:,} | 0 to 100,000",
     "seconds until a response": f"{ServerLimits().request_seconds:g} | more than 0, at most 86,400",
     "seconds until an event stream": f"{ServerLimits().stream_seconds:,} | more than 0, at most 86,400",
-    "`threads.retain`": f"{deletion.IDLE_BATCH} threads",
+    "`threads.delete_inactive`": f"{deletion.IDLE_BATCH} threads",
     "`reencrypt`": f"{reencrypt.BATCH:,} rows",
     "`ledger.check`": f"{check_all.THREADS} threads",
 }

@@ -134,7 +134,7 @@ async def run(recorder: Recorder, name: str) -> None:
     await recorder._ledger.runs.list(thread_id=THREAD)
     await recorder._ledger.feedback.list(run_id=started.run_id)
     for said in await recorder._ledger.feedback.current(run_id=started.run_id):
-        await recorder._ledger.feedback.retract(said.feedback_id or "")
+        await recorder._ledger.feedback.remove(said.feedback_id or "")
     await recorder._ledger.runs.usage(by="day")
     await recorder._ledger.feedback.summary()
     await recorder._ledger.feedback.compare("stars")
@@ -203,7 +203,7 @@ async def retain(recorder: Recorder, name: str) -> None:
     """As above."""
     own, long_ago = recorder._ledger.tenant(uuid4().hex), datetime(2000, 1, 1, tzinfo=UTC)
     await own.threads.create(name, created_at=long_ago)
-    assert (await own.threads.retain(older_than=long_ago + timedelta(1))).rows["threads"] == 1
+    assert (await own.threads.delete_inactive(older_than=long_ago + timedelta(1))).rows["threads"] == 1
 
 
 async def additions(recorder: Recorder, _: str) -> None:
@@ -223,7 +223,7 @@ async def change(recorder: Recorder, name: str) -> None:
     await ledger.messages.append(thread, turn("c"), create=True, kv={"step": 1})
     await ledger.messages.append(thread, [user("Or so?", message_id="edited")], after="c4")
     await ledger.messages.revise(thread, "edited", user("And so?"))
-    await ledger.messages.retract(thread, "edited")
+    await ledger.messages.remove(thread, "edited")
     assert await ledger.messages.revisions(thread, "edited")
     assert await ledger.messages.pop(thread)
     await ledger.branches.rewind(thread, 1)
@@ -241,7 +241,7 @@ async def score(recorder: Recorder, name: str) -> None:
     thread = f"{name} {uuid4()}"
     await recorder._ledger.messages.append(thread, turn(), run_id=f"run of {thread}", create=True)
     given = await recorder._ledger.feedback.record(Feedback(run_id=f"run of {thread}", key="up", score=1))
-    await recorder._ledger.feedback.retract(given.feedback_id or "")
+    await recorder._ledger.feedback.remove(given.feedback_id or "")
     await recorder._ledger.feedback.current(thread_id=thread)
 
 

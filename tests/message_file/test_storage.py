@@ -318,7 +318,7 @@ async def test_a_copy_without_the_removed_messages_has_the_same_items(file: Mess
     stored = (await ledger.messages.history("t")).messages
     await ledger.threads.update("t", rules="lenient")
     for seq in (2, 4, 5, 10):  # a call, an answer, a message whose call and outputs stay, and a call
-        await ledger.messages.retract("t", stored[seq - 1].message_id or "")
+        await ledger.messages.remove("t", stored[seq - 1].message_id or "")
     await ledger.messages.revise("t", stored[8].message_id or "", ChatMessage(role="user", content="other words"))
     await ledger.threads.copy("t", "c")
     copied = (await ledger.messages.history("c")).messages

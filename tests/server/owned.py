@@ -75,7 +75,7 @@ REQUESTS: Mapping[str, Sent] = {
     "GET /v1/feedback/current": Sent(),
     "GET /v1/feedback/summary": Sent(),
     "GET /v1/feedback/compare": Sent(query={"key": SECRET}),
-    "POST /v1/feedback/{feedback_id}/retract": Sent(),
+    "POST /v1/feedback/{feedback_id}/remove": Sent(),
     "GET /v1/usage": Sent(query={"by": "user"}),
     "GET /v1/stats": Sent(),
     "GET /v1/conversations": Sent(),

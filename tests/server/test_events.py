@@ -82,7 +82,7 @@ async def test_each_kind_of_change_is_an_event(database: Database) -> None:
                 assert await events.take(1) == ["revised A"]
                 await ledger.messages.append("t", [said("d", message_id="d")])
                 assert await events.take(1) == ["appended d"]
-                await ledger.messages.retract("t", "d")
+                await ledger.messages.remove("t", "d")
                 assert await events.take(1) == ["retracted None"]
                 await ledger.branches.fork("t", 1)
                 assert await events.take(1) == ["activated None"]

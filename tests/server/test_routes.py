@@ -87,7 +87,7 @@ async def test_a_score_is_recorded_once_replaced_and_retracted(client: httpx.Asy
     assert (summary["count"], summary["mean"]) == (2, 0.5)
     [compared] = json_of(await client.get("/v1/feedback/compare", params={"key": "thumb"}))["items"]
     assert (compared["count"], compared["mean"], compared["method"]) == (1, 0, "wilson")
-    assert json_of(await client.post(f"/v1/feedback/{second['feedback_id']}/retract"))["retracted_at"]
+    assert json_of(await client.post(f"/v1/feedback/{second['feedback_id']}/remove"))["retracted_at"]
     assert json_of(await client.get("/v1/feedback/current"))["items"] == []
 
 
@@ -105,7 +105,7 @@ async def test_a_user_scores_as_themselves(app: FastAPI, ledger: Ledger, thread:
         assert json_of(await ada.post("/v1/feedback", json=score), 201)["user_id"] == "ada"
         refused = json_of(await ada.post("/v1/feedback", json={**score, "user_id": "bob"}), 400)
         assert refused["argument"] == "user_id"
-        denied = json_of(await ada.post(f"/v1/feedback/{theirs.feedback_id}/retract"), 403)
+        denied = json_of(await ada.post(f"/v1/feedback/{theirs.feedback_id}/remove"), 403)
         assert denied["type"] == "urn:chatledger:TenantOnly"
     assert {one.user_id for one in await ledger.feedback.list()} == {None, "ada"}
 

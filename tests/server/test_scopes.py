@@ -61,7 +61,7 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "GET /v1/feedback/current": READ,
     "GET /v1/feedback/summary": READ,
     "GET /v1/feedback/compare": READ,
-    "POST /v1/feedback/{feedback_id}/retract": WRITE,
+    "POST /v1/feedback/{feedback_id}/remove": WRITE,
     "GET /v1/usage": READ,
     "GET /v1/stats": READ,
     "GET /v1/conversations": READ,

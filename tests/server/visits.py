@@ -105,7 +105,7 @@ VISITS: Mapping[str, list[Visit]] = {
     "get_message": [Visit(), Visit(path=_MINE)],
     "revise_message": [Visit(body=QUESTION), Visit(path=_MINE, body=QUESTION)],
     "list_revisions": [Visit(), Visit(path=_MINE)],
-    "retract_message": [Visit(), Visit(path=_MINE)],
+    "remove_message": [Visit(), Visit(path=_MINE)],
     "list_branches": [Visit()],
     "fork_branch": [
         Visit(body={"at": 1}),
@@ -153,7 +153,7 @@ VISITS: Mapping[str, list[Visit]] = {
     "list_current_feedback": [*a_list("run_id", "thread_id", cursor=True, user=False), Visit(200, query=_OF_BOB)],
     "summarize_feedback": [*a_list("run_id", "thread_id", user=False), Visit(200, query={**_OF_BOB, "events": True})],
     "compare_feedback": [*a_list(user=False, key=SECRET), Visit(200, query={"key": SECRET, **_OF_BOB})],
-    "retract_feedback": [Visit()],
+    "remove_feedback": [Visit()],
     "sum_usage": a_list("thread_id", by=["user", "agent", "thread"]),
     "count_stats": a_list(by="model"),
     "get_metrics": [Visit(403)],

@@ -67,7 +67,7 @@ async def revise(ledger: Ledger, thread_id: str) -> None:
 
 async def retract(ledger: Ledger, thread_id: str) -> None:
     [first, *_] = (await ledger.messages.history(thread_id)).messages
-    await ledger.messages.retract(thread_id, first.message_id or "")
+    await ledger.messages.remove(thread_id, first.message_id or "")
 
 
 @pytest.mark.parametrize("change", [redact, revise, retract])

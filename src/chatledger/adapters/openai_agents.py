@@ -287,7 +287,7 @@ class ChatLedgerSession:
                     (shorter,) = self._decode(left)
                     await transaction.messages.revise(self.session_id, message.message_id, shorter)
                     return False
-                await transaction.messages.retract(self.session_id, message.message_id)
+                await transaction.messages.remove(self.session_id, message.message_id)
             if page.next_cursor is None:
                 return True
             after = page.next_cursor

@@ -1,4 +1,4 @@
-"""`feedback record`, `retract`, `list`, `summary` and `compare`: scores of runs."""
+"""`feedback record`, `remove`, `list`, `summary` and `compare`: scores of runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import Feedback, FeedbackComparison
 
-app = typer.Typer(help="Record, retract and summarize scores of runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Record, remove and summarize scores of runs.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("record", context_settings={"ignore_unknown_options": True})  # a score may be -1
@@ -85,25 +85,25 @@ def _feedback(*, comment: str | None, **fields: object) -> Feedback:
         raise UsageError(f"{said['loc'][0]}: {said['msg'].removeprefix('Value error, ')}") from error
 
 
-@app.command("retract")
-def retract(
+@app.command("remove")
+def remove(
     feedback_id: Annotated[str, typer.Argument(metavar="FEEDBACK", help="The score's id, which `record` printed.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Retract a score, so that it no longer counts.
+    """Remove a score, so that it no longer counts.
 
     The user's earlier scores of the same target and key do not count again.
     """
 
     async def work(ledger: Ledger) -> int:
-        retracted = await ledger.feedback.retract(feedback_id)
+        removed = await ledger.feedback.remove(feedback_id)
         if as_json:
-            print_json(retracted.model_dump())
+            print_json(removed.model_dump())
         else:
-            print(f"retracted {retracted.feedback_id}")
+            print(f"removed {removed.feedback_id}")
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
@@ -117,7 +117,7 @@ def list_scores(
     key: Annotated[
         str | None, typer.Option("--key", metavar="KEY", help="Only scores with this key. Not with --events.")
     ] = None,
-    events: Annotated[bool, typer.Option("--events", help="Also list scores that were replaced or retracted.")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Also list scores that were replaced or removed.")] = False,
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = None,
@@ -175,9 +175,7 @@ def summary(
     thread: OnlyThread = None,
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only scores of this run.")] = None,
     user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Only scores from this user.")] = None,
-    events: Annotated[
-        bool, typer.Option("--events", help="Also count scores that were replaced or retracted.")
-    ] = False,
+    events: Annotated[bool, typer.Option("--events", help="Also count scores that were replaced or removed.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,

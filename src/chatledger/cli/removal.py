@@ -1,4 +1,4 @@
-"""`delete`, `erase`, `redact` and `retain`: permanent removal."""
+"""`delete`, `erase`, `redact` and `delete-inactive`: permanent removal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chatledger.models import ChatMessage, Erasure
     from chatledger.repositories.erasures import Owner
 
-REMOVALS = frozenset(["delete", "erase", "redact", "retain"])
+REMOVALS = frozenset(["delete", "erase", "redact", "delete-inactive"])
 """The commands of this module. A wrong word is never answered with one of them."""
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
     app.command("delete")(delete)
     app.command("erase")(erase)
     app.command("redact")(redact)
-    app.command("retain")(retain)
+    app.command("delete-inactive")(delete_inactive)
 
 
 def delete(
@@ -141,7 +141,7 @@ def redact(
     with_ledger(url, tenant, work, debug=debug)
 
 
-def retain(
+def delete_inactive(
     older_than: Annotated[
         str,
         typer.Option("--older-than", metavar="AGE", help="Age in hours, days or weeks, such as 12h, 90d or 52w."),
@@ -157,12 +157,12 @@ def retain(
 
     An import is a write: an imported thread counts from its import, however old its messages are.
 
-    Example: chatledger retain --older-than 90d --dry-run
+    Example: chatledger delete-inactive --older-than 90d --dry-run
     """
 
     async def work(ledger: Ledger) -> int:
         with working("counting" if dry_run else "deleting", quiet=as_json):
-            deleted = await ledger.threads.retain(older_than=_age(older_than), dry_run=dry_run)
+            deleted = await ledger.threads.delete_inactive(older_than=_age(older_than), dry_run=dry_run)
         if as_json:
             print_json(deleted.model_dump() | {"dry_run": dry_run})
         else:

@@ -47,7 +47,7 @@ class Feedback(Model):
     `message_id`.
     """
     retracted_at: UtcDatetime | None = None
-    """The time when `feedback.retract` withdrew the score, in UTC; None if it was not withdrawn."""
+    """The time when `feedback.remove` withdrew the score, in UTC; None if it was not withdrawn."""
 
 
 class FeedbackSummary(Model):

@@ -86,11 +86,11 @@ class ChangeRules(Base):
     @rule(thread=threads, number=any_message)
     def retract(self, thread: str, number: int) -> None:
         """From every branch that has it."""
-        found = self.of(thread, lambda: self.own.messages.retract(thread, "m"))
+        found = self.of(thread, lambda: self.own.messages.remove(thread, "m"))
         message = choose(found, number) if found is not None else None
         if found is None or message is None:
             return
-        retracting = self.own.messages.retract(thread, message.message_id or "")
+        retracting = self.own.messages.remove(thread, message.message_id or "")
         if any(found.branches[holder].is_live for holder in found.holders(message.message_id)):
             self.refuses(DraftLive, retracting)
         elif found.is_half_of_a_pair(message):

@@ -59,10 +59,10 @@ async def _change(ledger: Ledger) -> None:
     await ledger.messages.redact("changed", 1)
     await ledger.messages.append("changed", [user("No.", message_id="c5"), assistant("Yes.", message_id="c6")])
     await ledger.messages.pop("changed")
-    await ledger.messages.retract("changed", "c5")
+    await ledger.messages.remove("changed", "c5")
     await ledger.feedback.record(SCORE.model_copy(update={"run_id": "run 9", "message_id": "c1", **BY_USER}))
     taken_back = await ledger.feedback.record(Feedback(run_id="run 9", key="thumbs", score=1, user_id="ada"))
-    await ledger.feedback.retract(taken_back.feedback_id or "")
+    await ledger.feedback.remove(taken_back.feedback_id or "")
     await ledger.threads.archive("changed")
     for scope in SCOPES:
         await ledger.kv.put(scope, "state", {"z": [1.0, None], "a": "\x00"})

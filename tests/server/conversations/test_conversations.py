@@ -179,7 +179,7 @@ async def redact(ledger: Ledger, conversation_id: str, message: ChatMessage) -> 
 
 
 async def retract(ledger: Ledger, conversation_id: str, message: ChatMessage) -> None:
-    await ledger.messages.retract(conversation_id, message.message_id or "")
+    await ledger.messages.remove(conversation_id, message.message_id or "")
 
 
 CHANGES = {

@@ -269,7 +269,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.feedback.record(stars("my run", message_id=f"{ids.message}4")),
         lambda s, ids: s.feedback.record(stars("my run"), idempotency_key=ids.key),
     ],
-    "feedback.retract": [lambda s, ids: s.feedback.retract(ids.feedback)],
+    "feedback.remove": [lambda s, ids: s.feedback.remove(ids.feedback)],
     "feedback.current": [
         lambda s, ids: s.feedback.current(),
         lambda s, ids: s.feedback.current(run_id=ids.run, user_id=ids.user),
@@ -332,16 +332,16 @@ CALLS |= {
         lambda s, ids: s.kv.put(("thread", ids.thread), ids.key, {"b": 2}, merge=True),
     ],
     "kv.delete": [lambda s, ids: s.kv.delete(("thread", ids.thread), ids.key)],
-    "messages.retract": [
-        lambda s, ids: s.messages.retract(ids.thread, f"{ids.message}4"),
-        lambda s, ids: s.messages.retract("mine", f"{ids.message}4"),
+    "messages.remove": [
+        lambda s, ids: s.messages.remove(ids.thread, f"{ids.message}4"),
+        lambda s, ids: s.messages.remove("mine", f"{ids.message}4"),
     ],
     "messages.pop": [lambda s, ids: s.messages.pop(ids.thread), lambda s, ids: s.messages.pop(ids.thread, branch=1)],
     "branches.rewind": [lambda s, ids: s.branches.rewind(ids.thread, 1)],
 }
 CALLS |= {
     "threads.find_many": [lambda s, ids: find_many(s, [ids.thread, "mine"])],
-    "threads.retain": [lambda s, ids: s.threads.retain(older_than=NOON)],
+    "threads.delete_inactive": [lambda s, ids: s.threads.delete_inactive(older_than=NOON)],
     "messages.redact": [
         lambda s, ids: s.messages.redact(ids.thread, 1),
         lambda s, ids: s.messages.redact(ids.thread, 1, branch=1),
@@ -468,7 +468,7 @@ async def rows_of(database: Database, tenant: str) -> dict[str, list[tuple[Any, 
 
 
 # They take no id, tell none, or leave nothing for the calls after them.
-BLUNT = {"threads.delete", "threads.create", "threads.load", "threads.retain", "erasures.list"}
+BLUNT = {"threads.delete", "threads.create", "threads.load", "threads.delete_inactive", "erasures.list"}
 
 
 async def test_the_comparison_can_fail(ledger: Ledger) -> None:

@@ -63,7 +63,7 @@ async def play(ledger: Ledger, thread_id: str, steps: list[Any]) -> None:
             if verb == "fork":
                 await ledger.branches.fork(thread_id, chosen.seq or 0)
             else:
-                await ledger.messages.retract(thread_id, chosen.message_id or "")
+                await ledger.messages.remove(thread_id, chosen.message_id or "")
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

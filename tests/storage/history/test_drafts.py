@@ -77,7 +77,7 @@ async def test_a_window_does_not_count_the_draft_where_messages_were_removed(led
     await store(ledger)
     messages = (await ledger.messages.history("t")).messages
     for index in (0, 4, 5, 9):
-        await ledger.messages.retract("t", messages[index].message_id or "")
+        await ledger.messages.remove("t", messages[index].message_id or "")
     await compare(ledger)
 
 

@@ -98,7 +98,7 @@ class Walk:
         if not self.model.path:
             return
         message = self.random.choice(self.model.path)
-        assert await self.ledger.messages.retract("t", message.message_id or "") == message
+        assert await self.ledger.messages.remove("t", message.message_id or "") == message
         for number, path in enumerate(self.model.paths):
             if place(message) in map(place, path):
                 self.model.versions[number] += 1

@@ -233,7 +233,7 @@ async def test_an_age_that_reaches_into_the_future_is_refused(ledger: Ledger) ->
     await ledger.threads.create("t")
     for wrong in (timedelta(days=-1), timedelta.max, datetime(2024, 5, 1)):  # noqa: DTZ001 - that is the case
         with pytest.raises(InvalidArgument, match="older_than"):
-            await ledger.threads.retain(older_than=wrong)
+            await ledger.threads.delete_inactive(older_than=wrong)
     assert await ledger.threads.find("t")
 
 

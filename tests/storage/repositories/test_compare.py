@@ -106,7 +106,7 @@ async def test_only_current_scores_of_the_key_count(ledger: Ledger) -> None:
     await ledger.feedback.record(Feedback(run_id="r", key="ok", score=1, user_id="u0"))
     await ledger.feedback.record(Feedback(run_id="r", key="other", score=0))
     again = await ledger.feedback.record(Feedback(run_id="r", key="ok", score=0, user_id="gone"))
-    await ledger.feedback.retract(again.feedback_id or "")
+    await ledger.feedback.remove(again.feedback_id or "")
     [one] = await ledger.feedback.compare("ok")
     assert (one.count, one.mean) == (1, 1)
     assert await ledger.feedback.compare("absent") == []

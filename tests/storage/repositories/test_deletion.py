@@ -27,10 +27,10 @@ async def filled(ledger: Ledger) -> Ledger:
 
 
 async def test_older_threads_are_deleted(filled: Ledger) -> None:
-    deleted = await filled.threads.retain(older_than=timedelta(days=2, hours=1))
+    deleted = await filled.threads.delete_inactive(older_than=timedelta(days=2, hours=1))
     assert deleted.rows["threads"] == 3
     assert await ids(filled) == {"1 days", "2 days"}
-    assert (await filled.threads.retain(older_than=timedelta(days=2, hours=1))).total == 0
+    assert (await filled.threads.delete_inactive(older_than=timedelta(days=2, hours=1))).total == 0
 
 
 async def test_a_dry_run_counts_what_goes_and_deletes_nothing(filled: Ledger) -> None:
@@ -38,24 +38,24 @@ async def test_a_dry_run_counts_what_goes_and_deletes_nothing(filled: Ledger) ->
     before = await ids(filled)
     heard: list[Deleted] = []
     age = timedelta(days=1, hours=1)
-    foreseen = await filled.threads.retain(older_than=age, dry_run=True, on_batch=heard.append)
+    foreseen = await filled.threads.delete_inactive(older_than=age, dry_run=True, on_batch=heard.append)
     assert (await ids(filled), heard) == (before, [])
-    assert foreseen == await filled.threads.retain(older_than=age)
+    assert foreseen == await filled.threads.delete_inactive(older_than=age)
     assert foreseen.rows["threads"] == 3
 
 
 async def test_a_datetime_may_give_the_age(filled: Ledger) -> None:
-    await filled.threads.retain(older_than=NOW - timedelta(days=4, hours=1))
+    await filled.threads.delete_inactive(older_than=NOW - timedelta(days=4, hours=1))
     assert await ids(filled) == {f"{days} days" for days in range(1, 5)}
     with pytest.raises(InvalidArgument, match="zone"):
-        await filled.threads.retain(older_than=datetime(2024, 1, 1))  # noqa: DTZ001 - that is what is refused
+        await filled.threads.delete_inactive(older_than=datetime(2024, 1, 1))  # noqa: DTZ001 - that is what is refused
     with pytest.raises(InvalidArgument, match="older_than must be a timedelta or a datetime, not int"):
-        await filled.threads.retain(older_than=5)  # type: ignore[arg-type]
+        await filled.threads.delete_inactive(older_than=5)  # type: ignore[arg-type]
 
 
 async def test_a_thread_that_is_written_to_stays(filled: Ledger) -> None:
     await filled.messages.append("5 days", turn())
-    await filled.threads.retain(older_than=timedelta(hours=1))
+    await filled.threads.delete_inactive(older_than=timedelta(hours=1))
     assert await ids(filled) == {"5 days"}
     assert (await filled.messages.history("5 days")).version == 5
 
@@ -65,7 +65,7 @@ async def test_a_thread_that_is_written_to_meanwhile_stays(filled: Ledger, monke
     found = iter([["5 days", "4 days"], []])
     monkeypatch.setattr(deletion, "idle_threads", lambda *_: next(found))
     await filled.messages.append("5 days", turn())
-    deleted = await filled.threads.retain(older_than=timedelta(hours=1))
+    deleted = await filled.threads.delete_inactive(older_than=timedelta(hours=1))
     assert deleted.rows["threads"] == 1
     assert await ids(filled) == {f"{days} days" for days in (1, 2, 3, 5)}
 
@@ -73,7 +73,7 @@ async def test_a_thread_that_is_written_to_meanwhile_stays(filled: Ledger, monke
 async def test_each_transaction_deletes_a_small_batch(filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "IDLE_BATCH", 2)
     batches: list[Deleted] = []
-    deleted = await filled.threads.retain(older_than=timedelta(hours=1), on_batch=batches.append)
+    deleted = await filled.threads.delete_inactive(older_than=timedelta(hours=1), on_batch=batches.append)
     assert [batch.rows["threads"] for batch in batches] == [2, 2, 1]
     assert deleted.rows["threads"] == 5
 
@@ -81,7 +81,7 @@ async def test_each_transaction_deletes_a_small_batch(filled: Ledger, monkeypatc
 async def test_other_tenants_keep_their_threads(filled: Ledger) -> None:
     other = filled.tenant("other")
     await other.threads.create("old", created_at=NOW - timedelta(days=9))
-    await filled.threads.retain(older_than=timedelta(0))
+    await filled.threads.delete_inactive(older_than=timedelta(0))
     assert (await ids(filled), await ids(other)) == (set(), {"old"})
 
 

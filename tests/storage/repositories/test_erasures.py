@@ -47,7 +47,7 @@ async def score_bobs(ledger: Ledger) -> None:
         await ledger.feedback.record(one)
     about = {"message_id": message.message_id, "kwargs": {"comment": CANARY}}
     taken_back = await ledger.feedback.record(users[0].model_copy(update={"score": 5, **about}))
-    await ledger.feedback.retract(taken_back.feedback_id or "")
+    await ledger.feedback.remove(taken_back.feedback_id or "")
 
 
 async def everything(database: Database) -> str:
@@ -209,7 +209,7 @@ async def test_users_who_score_each_other_are_erased_at_once(database: Database,
     async with database.open() as other:
         outcomes = await asyncio.gather(
             *(one.erasures.erase(("user", user)) for one, user in zip((ledger, other) * 2, users, strict=True)),
-            *(other.feedback.retract(one.feedback_id or "") for one in stored),
+            *(other.feedback.remove(one.feedback_id or "") for one in stored),
             return_exceptions=True,
         )
     assert {type(outcome).__name__ for outcome in outcomes} <= {"Erasure", "Feedback", "FeedbackNotFound"}

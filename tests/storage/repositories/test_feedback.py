@@ -269,10 +269,10 @@ async def test_since_and_until_are_about_the_score_that_counts(ledger: Ledger, t
 async def test_a_retracted_score_and_the_earlier_ones_do_not_count(ledger: Ledger, t: str) -> None:
     first, second = [await said_at(ledger, minute, minute, user_id="ada") for minute in range(2)]
     others = [await said_at(ledger, 0, 7, user_id="bob"), await said_at(ledger, 0, 8, user_id="ada", message_id="m1")]
-    retracted = await ledger.feedback.retract(second.feedback_id or "")
+    retracted = await ledger.feedback.remove(second.feedback_id or "")
     assert retracted == second.model_copy(update={"retracted_at": retracted.retracted_at})
     assert datetime.now(UTC) - (retracted.retracted_at or NOON) < timedelta(minutes=1)
-    assert await ledger.feedback.retract(second.feedback_id or "") == retracted
+    assert await ledger.feedback.remove(second.feedback_id or "") == retracted
     assert {one.feedback_id for one in await ledger.feedback.current()} == {one.feedback_id for one in others}
     assert await ledger.feedback.summary(user_id="ada") == [summary("stars", 8)]
     assert await ledger.feedback.summary(user_id="ada", events=True) == [summary("stars", 0, 1, 8)]
@@ -284,13 +284,13 @@ async def test_a_retracted_score_and_the_earlier_ones_do_not_count(ledger: Ledge
 
 async def test_retracting_an_earlier_score_leaves_the_later_one(ledger: Ledger, t: str) -> None:
     first, second = [await said_at(ledger, minute, minute) for minute in range(2)]
-    await ledger.feedback.retract(first.feedback_id or "")
+    await ledger.feedback.remove(first.feedback_id or "")
     assert (await ledger.feedback.current()).items == [second]
 
 
 async def test_an_earlier_score_that_comes_late_does_not_count_after_a_retraction(ledger: Ledger, t: str) -> None:
     said = await said_at(ledger, 5, 1)
-    await ledger.feedback.retract(said.feedback_id or "")
+    await ledger.feedback.remove(said.feedback_id or "")
     await said_at(ledger, 4, 1)
     assert (await ledger.feedback.current()).items == []
     assert await ledger.feedback.summary() == []
@@ -298,7 +298,7 @@ async def test_an_earlier_score_that_comes_late_does_not_count_after_a_retractio
 
 async def test_a_repeat_of_a_retracted_score_gives_it_retracted(ledger: Ledger, t: str) -> None:
     first = await ledger.feedback.record(stars(4), idempotency_key="k")
-    retracted = await ledger.feedback.retract(first.feedback_id or "")
+    retracted = await ledger.feedback.remove(first.feedback_id or "")
     assert await ledger.feedback.record(stars(4), idempotency_key="k") == retracted
     assert await ledger.feedback.record(retracted) == retracted
     assert (await ledger.feedback.list()).items == [retracted]
@@ -308,10 +308,10 @@ async def test_unknown_feedback_is_not_retracted(ledger: Ledger, t: str) -> None
     stored = await ledger.feedback.record(stars(4))
     for unknown in ("nothing", ""):
         with pytest.raises(FeedbackNotFound) as caught:
-            await ledger.feedback.retract(unknown)
+            await ledger.feedback.remove(unknown)
         assert caught.value.feedback_id == unknown
     with pytest.raises(FeedbackNotFound):
-        await ledger.tenant("other").feedback.retract(stored.feedback_id or "")
+        await ledger.tenant("other").feedback.remove(stored.feedback_id or "")
     assert (await ledger.feedback.current()).items == [stored]
 
 
@@ -321,12 +321,12 @@ async def test_scores_and_retractions_at_once_leave_the_latest_or_none(database:
         for round_ in range(8):
             user = f"user {round_}"
             said = [await said_at(one, minute, minute, user_id=user) for minute in range(1, 4)]
-            retractions = [ledger.feedback.retract(said[2].feedback_id or "") for ledger in (one, other)]
+            retractions = [ledger.feedback.remove(said[2].feedback_id or "") for ledger in (one, other)]
             early, late = said_at(other, 0, 0, user_id=user), said_at(one, 9, 9, user_id=user)
-            done = await asyncio.gather(*retractions, early, late, other.feedback.retract(said[1].feedback_id or ""))
+            done = await asyncio.gather(*retractions, early, late, other.feedback.remove(said[1].feedback_id or ""))
             assert done[0] == done[1]
             assert (await one.feedback.current(user_id=user)).items == [done[3]]
-            await other.feedback.retract(done[3].feedback_id or "")
+            await other.feedback.remove(done[3].feedback_id or "")
             assert (await one.feedback.current(user_id=user)).items == []
 
 
@@ -340,17 +340,17 @@ async def test_retractions_cross_and_wait_for_each_other(pg_database: Database) 
 
         async def crosswise() -> None:
             async with other.begin() as tx:
-                await tx.feedback.retract(said[1])
+                await tx.feedback.remove(said[1])
                 retracted.set()
-                await tx.feedback.retract(said[0])
+                await tx.feedback.remove(said[0])
 
         async with one.begin() as tx:
-            await tx.feedback.retract(said[0])
+            await tx.feedback.remove(said[0])
             crossing = asyncio.create_task(crosswise())
             async with asyncio.timeout(60):
                 while not (retracted.is_set() or await query(pg_database, _WAITING)):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
-            await tx.feedback.retract(said[1])
+            await tx.feedback.remove(said[1])
         await crossing
         assert (await one.feedback.current()).items == []
 
@@ -361,7 +361,7 @@ _WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AN
 async def test_a_retraction_while_its_thread_is_deleted_finds_it_or_not(database: Database, t: str) -> None:
     async with database.open() as one, database.open() as other:
         said = [await said_at(one, 0, 1, user_id=user) for user in "abcdef"]
-        retracting = [other.feedback.retract(each.feedback_id or "") for each in said]
+        retracting = [other.feedback.remove(each.feedback_id or "") for each in said]
         deleted, *outcomes = await asyncio.gather(one.threads.delete(t), *retracting, return_exceptions=True)
         assert not isinstance(deleted, BaseException)
         assert {type(outcome) for outcome in outcomes} <= {Feedback, FeedbackNotFound}

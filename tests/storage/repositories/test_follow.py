@@ -97,7 +97,7 @@ async def changes_of(writer: Ledger) -> AsyncIterator[str]:
     yield "completed"
     await writer.messages.revise("t", "q", user("And in Bergen?"))
     yield "revised"
-    await writer.messages.retract("t", "q")
+    await writer.messages.remove("t", "q")
     yield "retracted"
     await writer.messages.pop("t")
     yield "retracted"
@@ -155,7 +155,7 @@ async def test_more_changes_than_one_read_holds_are_reported_in_order(ledger: Le
     reader = await Reader.of(ledger, "t")
     for gone in ("first 0", "first 4"):
         await writer.messages.append("t", [user(f"{one}") for one in range(60)])
-        await writer.messages.retract("t", gone)
+        await writer.messages.remove("t", gone)
     await writer.messages.append("t", [user(f"{one}") for one in range(60)])
     await reader.catch_up(ledger)
     assert [change.kind for change in reader.told] == [*["appended"] * 60, "retracted"] * 2 + ["appended"] * 60

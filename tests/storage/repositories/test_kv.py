@@ -508,8 +508,8 @@ async def test_the_values_of_a_thread_go_with_it(database: Database, ledger: Led
 
 async def test_retention_takes_the_values_of_idle_threads(database: Database, ledger: Ledger) -> None:
     await everywhere(ledger)
-    planned = await ledger.threads.retain(older_than=timedelta(0), dry_run=True)
-    assert (planned.rows["kv"], (await ledger.threads.retain(older_than=timedelta(0))).rows["kv"]) == (4, 4)
+    planned = await ledger.threads.delete_inactive(older_than=timedelta(0), dry_run=True)
+    assert (planned.rows["kv"], (await ledger.threads.delete_inactive(older_than=timedelta(0))).rows["kv"]) == (4, 4)
     assert {row[0] for row in await left(database)} == {"tenant", "user"}
 
 

@@ -190,7 +190,7 @@ async def deleted(ledger: Ledger, count: int = 12) -> list[ChatMessage]:
     stored = await ledger.messages.append("d", batch, idempotency_key="k")
     for message in stored.messages:
         await ledger.messages.redact("d", message.seq or 0)
-        await ledger.messages.retract("d", message.message_id or "")
+        await ledger.messages.remove("d", message.message_id or "")
     return batch
 
 

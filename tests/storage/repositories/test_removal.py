@@ -102,7 +102,7 @@ async def test_a_call_is_answered_again_where_a_fork_still_has_its_first_result(
     await ledger.branches.activate("t", 1)
     assert await query(database, view) == [(3,)]
     with pytest.raises(RuleViolation, match="R6"):  # the fork's link still holds the pair together
-        await ledger.messages.retract("t", stored[2].message_id or "")
+        await ledger.messages.remove("t", stored[2].message_id or "")
     await ledger.branches.activate("t", 0)
     await ledger.messages.append("t", [user("next")])
     for branch in (0, 1):
@@ -159,7 +159,7 @@ async def test_a_mark_guards_pop_and_rewind(ledger: Ledger) -> None:
 
 
 async def test_errors_of_pop_rewind_and_retract(ledger: Ledger) -> None:
-    for removing in (ledger.messages.pop("t"), ledger.branches.rewind("t", 0), ledger.messages.retract("t", "m")):
+    for removing in (ledger.messages.pop("t"), ledger.branches.rewind("t", 0), ledger.messages.remove("t", "m")):
         with pytest.raises(ThreadNotFound):
             await removing
     await filled(ledger)
@@ -169,7 +169,7 @@ async def test_errors_of_pop_rewind_and_retract(ledger: Ledger) -> None:
         with pytest.raises(InvalidCursor, match="rewind it to 0 to 5"):
             await ledger.branches.rewind("t", to)
     with pytest.raises(MessageNotFound):
-        await ledger.messages.retract("t", "m")
+        await ledger.messages.remove("t", "m")
     with pytest.raises(InvalidArgument):
         await ledger.messages.pop("t", expected="no mark")
     assert (await ledger.messages.history("t")).version == 5
@@ -272,7 +272,7 @@ async def test_a_retracted_message_leaves_every_branch(ledger: Ledger) -> None:
     stored = await filled(ledger, [user("one"), assistant("two"), user("three")])
     await ledger.branches.fork("t", 2)
     await ledger.branches.fork("t", 1, branch=0)
-    assert await ledger.messages.retract("t", stored[1].message_id or "") == stored[1]
+    assert await ledger.messages.remove("t", stored[1].message_id or "") == stored[1]
     assert (await ledger.messages.history("t", branch=0)).messages == [stored[0], stored[2]]
     assert (await ledger.messages.history("t", branch=1)).messages == stored[:1]
     assert [branch.version for branch in await ledger.branches.list("t")] == [4, 3, 1]  # branch 2 never had it
@@ -283,7 +283,7 @@ async def test_a_retracted_message_leaves_every_branch(ledger: Ledger) -> None:
 async def test_one_record_of_a_retraction_has_the_message(database: Database, ledger: Ledger) -> None:
     stored = await filled(ledger, [user("one"), assistant("two")])
     await ledger.branches.fork("t", 2)
-    await ledger.messages.retract("t", stored[0].message_id or "")
+    await ledger.messages.remove("t", stored[0].message_id or "")
     rows = await query(database, "SELECT branch, seq, kind, body IS NULL FROM revisions ORDER BY branch")
     assert [tuple(row) for row in rows] == [(0, 3, "retracted", False), (1, 3, "retracted", True)]
 
@@ -293,7 +293,7 @@ async def test_half_a_pair_is_refused(ledger: Ledger, level: RulesLevel) -> None
     stored = await filled(ledger, PAIR, rules=level)
     for half in stored[1:4]:
         with pytest.raises(RuleViolation, match="R6") as caught:
-            await ledger.messages.retract("t", half.message_id or "")
+            await ledger.messages.remove("t", half.message_id or "")
         assert caught.value.index == half.seq
     history = await ledger.messages.history("t")
     assert (history.messages, history.version) == (stored, 5)
@@ -301,19 +301,19 @@ async def test_half_a_pair_is_refused(ledger: Ledger, level: RulesLevel) -> None
 
 async def test_an_open_call_can_be_retracted(ledger: Ledger) -> None:
     stored = await filled(ledger, PAIR[:2])
-    await ledger.messages.retract("t", stored[1].message_id or "")
+    await ledger.messages.remove("t", stored[1].message_id or "")
     await ledger.messages.append("t", [assistant("no tools")])
 
 
 async def test_lenient_records_what_lost_its_other_half(database: Database, ledger: Ledger) -> None:
     stored = await filled(ledger, PAIR, rules="lenient")
-    await ledger.messages.retract("t", stored[2].message_id or "")
+    await ledger.messages.remove("t", stored[2].message_id or "")
     history = (await ledger.messages.history("t")).messages
     assert [one.detail for one in history[1].violations] == ["the result of a call was retracted"]
     assert ("R6", 2) in [(one.rule, one.seq) for one in await ledger.threads.check("t")]
     await ledger.messages.append("t", [result("a", "again")])  # its call waits again
     assert (await ledger.messages.history("t")).messages[-1].violations == []
-    await ledger.messages.retract("t", stored[1].message_id or "")
+    await ledger.messages.remove("t", stored[1].message_id or "")
     after = (await ledger.messages.history("t")).messages
     for half in after[1], after[3]:
         assert [(one.rule, one.detail) for one in half.violations] == [
@@ -327,7 +327,7 @@ async def reopened(ledger: Ledger, at: int | None = None) -> list[ChatMessage]:
     stored = await filled(ledger, [*PAIR, user("??"), assistant("!!"), user("???"), assistant("!!!")], rules="lenient")
     if at is not None:
         await ledger.branches.fork("t", at, activate=False)
-    await ledger.messages.retract("t", stored[2].message_id or "")
+    await ledger.messages.remove("t", stored[2].message_id or "")
     return stored
 
 
@@ -358,7 +358,7 @@ async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledge
     elif how == "after":
         await ledger.messages.append("t", [user("edited")], after=7)
     elif how == "retract":
-        await ledger.messages.retract("t", stored[5].message_id or "")
+        await ledger.messages.remove("t", stored[5].message_id or "")
     elif how == "cached":
         await ledger.messages.append("t", [user("more"), assistant("more")])
     else:
@@ -379,7 +379,7 @@ async def test_a_call_beside_one_without_an_id_keeps_its_result(database: Databa
     """
     asked = [user("?"), assistant(calls=[call(None), call(None)]), result(None, "one"), result(None, "two")]
     stored = await filled(ledger, [*asked, assistant("!")], rules="lenient")
-    await ledger.messages.retract("t", stored[2].message_id or "")
+    await ledger.messages.remove("t", stored[2].message_id or "")
     thread = "t"
     if how == "pop":
         await ledger.messages.pop("t")
@@ -403,7 +403,7 @@ async def test_each_turn_that_began_while_the_call_waits_says_so_once(ledger: Le
     await ledger.messages.append("t", [result("a", "late")])
     late = (await ledger.messages.history("t")).messages[-1]
     await ledger.messages.append("t", [user("last")])
-    await ledger.messages.retract("t", late.message_id or "")
+    await ledger.messages.remove("t", late.message_id or "")
     found = {one.text: [broken.rule for broken in one.violations] for one in await ledger.messages.history("t")}
     assert [found[text] for text in ("?", "??", "???", "last")] == [[], ["R8"], ["R8"], ["R8"]]
     assert [one.rule for one in (await ledger.messages.get("t", stored[1].message_id or "")).violations] == ["R6"]
@@ -431,7 +431,7 @@ async def test_a_live_draft_is_not_removed(ledger: Ledger) -> None:
         for removing in (
             ledger.messages.pop("t"),
             ledger.branches.rewind("t", 1),
-            ledger.messages.retract("t", stored[1].message_id or ""),
+            ledger.messages.remove("t", stored[1].message_id or ""),
         ):
             with pytest.raises(DraftLive) as caught:
                 await removing
@@ -453,7 +453,7 @@ async def test_an_abandoned_draft_is_removed_and_its_writer_learns_of_it(ledger:
 async def test_a_retraction_before_an_abandoned_draft_interrupts_it(ledger: Ledger) -> None:
     stored = await filled(ledger, [user("one"), assistant("two"), user("three")])
     await abandoned(ledger)
-    await ledger.messages.retract("t", stored[1].message_id or "")
+    await ledger.messages.remove("t", stored[1].message_id or "")
     history = await ledger.messages.history("t")
     assert [(message.seq, message.state) for message in history] == [
         (1, "complete"),
@@ -472,7 +472,7 @@ async def removals(ledger: Ledger, stored: list[ChatMessage], how: str) -> None:
     elif how == "rewind":
         await ledger.branches.rewind("t", (stored[0].seq or 1) - 1)
     else:
-        await ledger.messages.retract("t", stored[-1].message_id or "")
+        await ledger.messages.remove("t", stored[-1].message_id or "")
 
 
 @pytest.mark.parametrize("how", ["pop", "rewind", "retract"])

@@ -383,7 +383,7 @@ async def remove(ledger: Ledger, how: str) -> None:
     if how == "pop":
         await ledger.messages.pop("t")
     else:
-        await ledger.messages.retract("t", "m")
+        await ledger.messages.remove("t", "m")
 
 
 @pytest.mark.parametrize("how", ["pop", "retract"])

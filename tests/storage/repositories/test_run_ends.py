@@ -75,7 +75,7 @@ async def close_its_calls(ledger: Ledger) -> None:
 
 async def retract_before_it(ledger: Ledger) -> None:
     question = (await ledger.messages.history("t", limit=1)).messages[0]
-    await ledger.messages.retract("t", question.message_id or "")
+    await ledger.messages.remove("t", question.message_id or "")
 
 
 WAYS = [

@@ -103,7 +103,7 @@ async def test_a_repeat_of_what_is_gone_is_known_by_its_digest(way: Way, keys: K
             await own.messages.redact("t", message.seq or 0)
         for removes in (False, True):
             if removes:
-                await own.messages.retract("t", stored.messages[1].message_id or "")
+                await own.messages.remove("t", stored.messages[1].message_id or "")
             assert (await own.messages.append("t", SAID, idempotency_key="k")).replayed
             with pytest.raises(IdConflict):
                 await own.messages.append("t", OTHER, idempotency_key="k")

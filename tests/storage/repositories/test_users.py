@@ -251,10 +251,10 @@ async def test_a_user_retracts_only_their_own_scores(ledger: Ledger, bob: Ledger
     for scorer in (None, "ada"):
         given = await ledger.feedback.record(Feedback(run_id="run of bob", key="eval", score=0.1, user_id=scorer))
         with pytest.raises(TenantOnly):
-            await bob.feedback.retract(given.feedback_id or "")
+            await bob.feedback.remove(given.feedback_id or "")
     assert [one.retracted_at for one in await bob.feedback.current(key="eval")] == [None, None]
     own = await bob.feedback.record(Feedback(run_id="run of bob", key="eval", score=1))
-    assert (await bob.feedback.retract(own.feedback_id or "")).retracted_at is not None
+    assert (await bob.feedback.remove(own.feedback_id or "")).retracted_at is not None
 
 
 async def test_calls_for_all_users_are_refused(ledger: Ledger) -> None:
@@ -268,7 +268,7 @@ async def test_calls_for_all_users_are_refused(ledger: Ledger) -> None:
             refuse()
     for call_ in (
         ada.reencrypt(),
-        ada.threads.retain(older_than=NOW),
+        ada.threads.delete_inactive(older_than=NOW),
         ada.threads.load([]),
         ada.erasures.erase(("tenant",)),
         ada.erasures.list(),

@@ -109,7 +109,7 @@ async def test_deleting_and_reading_need_no_keys(database: Database, options: An
         await record(database)
         await ledger.threads.delete("a")
         await ledger.erasures.erase(("thread", "b"))
-        assert (await ledger.threads.retain(older_than=NOON.replace(year=2025))).rows["threads"] == 1
+        assert (await ledger.threads.delete_inactive(older_than=NOON.replace(year=2025))).rows["threads"] == 1
         await ledger.erasures.erase(("tenant",))
         assert list(await ledger.threads.list()) == []
 

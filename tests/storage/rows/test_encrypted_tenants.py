@@ -24,7 +24,7 @@ from tests.storage.databases.test_scope import CALLS, NOON, THEIRS, fill, in_led
 from tests.storage.raw import query
 from tests.storage.words import RING
 
-DELETE = {"threads.delete", "threads.retain", "erasures.erase"}
+DELETE = {"threads.delete", "threads.delete_inactive", "erasures.erase"}
 WRITE = {
     *("append", "stream", "threads.create", "threads.load", "threads.update", "messages.append", "messages.redact"),
     *(
@@ -35,7 +35,7 @@ WRITE = {
         "runs.start",
         "runs.finish",
     ),
-    *("feedback.record", "feedback.retract", "outputs.add", "agents.replace", "drafts.interrupt"),
+    *("feedback.record", "feedback.remove", "outputs.add", "agents.replace", "drafts.interrupt"),
 }
 """The calls that the mark refuses. Other calls read, or read before they write, and cannot read the words."""
 
@@ -130,7 +130,7 @@ async def test_deleting_needs_no_keys(database: Database) -> None:
         await ledger.threads.delete("a")
         await ledger.erasures.erase(("thread", "b"))
         await ledger.erasures.erase(("user", "c"))
-        assert (await ledger.threads.retain(older_than=NOON.replace(year=2025))).rows["threads"] == 1
+        assert (await ledger.threads.delete_inactive(older_than=NOON.replace(year=2025))).rows["threads"] == 1
         async with ledger.begin() as tx:
             await tx.threads.delete("d")
         await ledger.erasures.erase(("tenant",))

@@ -167,7 +167,7 @@ async def test_the_scores_are_those_that_count(database: Database, ledger: Ledge
     for minute, target in enumerate([*targets, *targets]):
         said = {"run_id": "r", "key": "stars", "score": minute, "created_at": NOON + timedelta(minutes=minute)}
         last = await ledger.feedback.record(Feedback.model_validate(said | target))
-    await ledger.feedback.retract(last.feedback_id or "")
+    await ledger.feedback.remove(last.feedback_id or "")
     await query(database, "UPDATE feedback SET message_id = NULL WHERE score = 6")  # as an earlier release wrote it
     current = [(one.score, one.message_id, one.user_id, one.call_index) for one in await ledger.feedback.current()]
     assert current == [(8, None, "ada", None), (7, "m1", None, 1), (6, "m4", None, None), (5, None, None, None)]

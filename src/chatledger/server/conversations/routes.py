@@ -149,7 +149,7 @@ async def delete_item(ledger: Mine, conversation_id: ConversationId, item_id: It
     assert message.message_id is not None
     async with ledger.begin() as transaction:
         await transaction.messages.redact(conversation_id, message.seq, branch=message.branch)
-        await transaction.messages.retract(conversation_id, message.message_id)
+        await transaction.messages.remove(conversation_id, message.message_id)
     return ConversationResource.of(thread)
 
 

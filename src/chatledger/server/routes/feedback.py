@@ -133,7 +133,7 @@ async def compare_feedback(
     return await all_items(found)
 
 
-@router.post("/{feedback_id}/retract")
-async def retract_feedback(ledger: Mine, feedback_id: FeedbackId) -> Feedback:
+@router.post("/{feedback_id}/remove")
+async def remove_feedback(ledger: Mine, feedback_id: FeedbackId) -> Feedback:
     """Withdraw a score and the earlier ones of its target, key and user. A user withdraws only their own scores."""
-    return await ledger.feedback.retract(feedback_id)
+    return await ledger.feedback.remove(feedback_id)

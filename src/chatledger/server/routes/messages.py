@@ -162,6 +162,6 @@ async def list_revisions(
 
 
 @router.delete("/{message_id}")
-async def retract_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId) -> ChatMessage:
+async def remove_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId) -> ChatMessage:
     """Remove a message from every branch that shares it, and return it. Its revisions keep it."""
-    return await ledger.messages.retract(thread_id, message_id)
+    return await ledger.messages.remove(thread_id, message_id)

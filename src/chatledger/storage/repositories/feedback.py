@@ -94,9 +94,9 @@ class FeedbackRepository:
             encode_key(idempotency_key, "idempotency_key")
         return await self._scope.write(lambda sql: _record(sql, self._scope.tenant, record, idempotency_key))
 
-    async def retract(self, feedback_id: str) -> Feedback:
+    async def remove(self, feedback_id: str) -> Feedback:
         """Withdraw this score and the earlier scores of its target, key and user, and return it. Each gets a
-        `retracted_at`, so that no earlier score counts again. A later score still counts. Retracting again changes
+        `retracted_at`, so that no earlier score counts again. A later score still counts. Removing it again changes
         nothing.
 
         Raises FeedbackNotFound and, on a user's ledger, TenantOnly for a score that is not the user's.
@@ -313,7 +313,7 @@ def _retract(sql: Sql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedb
     if said is None:
         raise FeedbackNotFound(feedback_id)
     if tenant.user_id not in (None, said["user_id"]):
-        raise TenantOnly("feedback.retract of another's score")
+        raise TenantOnly("feedback.remove of another's score")
     # Calls that retract scores of a run take turns, and nobody can delete the run meanwhile. A record does not wait.
     own_run = (runs.c.tenant_id == tenant.name, runs.c.run_id == said["run_id"])
     sql.execute(select(runs.c.run_id).where(*own_run).with_for_update(key_share=True))

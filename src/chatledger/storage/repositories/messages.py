@@ -553,11 +553,11 @@ class MessageRepository:
         mark = None if expected is None else read_expected(expected, window.thread, branch)
         return await self._scope.write(lambda sql: pop(sql, window, mark), moves=window.thread)
 
-    async def retract(self, thread_id: str, message_id: str) -> ChatMessage:
+    async def remove(self, thread_id: str, message_id: str) -> ChatMessage:
         """Remove a message, wherever it stands, from every branch that shares it, and return it. Each of these branches
         gets a new position and a new mark. `revisions` keeps the message.
 
-        A call and its result belong together: RuleViolation (R6) refuses to retract one of them, unless the thread is
+        A call and its result belong together: RuleViolation (R6) refuses to remove one of them, unless the thread is
         lenient. Then the other one stays alone, and its violations say so. A call without its result is open again, and
         the later turns record that they began meanwhile (R8).
 

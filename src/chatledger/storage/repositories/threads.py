@@ -283,7 +283,7 @@ class ThreadRepository:
             return await self._scope.read(lambda sql: count_thread(sql, tenant, thread_id), snapshot=True)
         return await self._scope.write(lambda sql: delete_thread(sql, tenant, thread_id), removes=True)
 
-    async def retain(
+    async def delete_inactive(
         self,
         *,
         older_than: timedelta | datetime,
@@ -299,7 +299,7 @@ class ThreadRepository:
         TenantOnly on a user's ledger.
         """
         require(BOOL, dry_run=dry_run)
-        self._scope.refuse_view("threads.retain")
+        self._scope.refuse_view("threads.delete_inactive")
         return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
 
     async def archive(self, thread_id: str) -> Thread:
