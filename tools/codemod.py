@@ -302,9 +302,20 @@ def _merges(node: ast.Call, source: Source) -> str | None:
     return f"{source(node.func.value)}.put({', '.join([*map(source, node.args), *named])})"
 
 
+def _archives(archived: str) -> Change:
+    def change(node: ast.Call, source: Source) -> str | None:
+        assert isinstance(node.func, ast.Attribute)
+        of = source(node.func.value)
+        return f"{of}.update({source(node.args[0])}, archived={archived})" if of.endswith("threads") else None
+
+    return change
+
+
 CALLS: dict[str, Change] = {
     "abandoned": _abandoned,
     "append": _puts,
+    "archive": _archives("True"),
+    "unarchive": _archives("False"),
     "merge": _merges,
     "erase_thread": _erases("thread", "erase"),
     "erase_user": _erases("user", "erase"),

@@ -232,8 +232,8 @@ async def change(recorder: Recorder, name: str) -> None:
     assert await ledger.messages.search("tokyo", thread_id=thread)
     assert await ledger.threads.search("lima")
     copied = await ledger.threads.copy(thread)
-    await ledger.threads.archive(copied.thread_id)
-    await ledger.threads.unarchive(copied.thread_id)
+    await ledger.threads.update(copied.thread_id, archived=True)
+    await ledger.threads.update(copied.thread_id, archived=False)
     assert await ledger.threads.count()
 
 

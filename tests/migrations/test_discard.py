@@ -33,7 +33,7 @@ async def fill(ledger: Ledger) -> None:
     for tenant in (ledger, ledger.tenant("acme")):
         await tenant.threads.create("t", kind="sky")
         await tenant.threads.update("t", title="Changed")
-        await tenant.threads.archive("t")
+        await tenant.threads.update("t", archived=True)
         await tenant.messages.append("t", turn("m"), run_id="run-7")
         score = Feedback(run_id="run-7", key="stars", score=4, message_id="m4", user_id="ada")
         await tenant.feedback.record(score)

@@ -49,8 +49,6 @@ REQUESTS: Mapping[str, Sent] = {
     "POST /v1/threads": Sent({"title": "new"}),
     "GET /v1/threads/{thread_id}": Sent(),
     "PATCH /v1/threads/{thread_id}": Sent({"title": "other"}),
-    "POST /v1/threads/{thread_id}/archive": Sent(),
-    "POST /v1/threads/{thread_id}/unarchive": Sent(),
     "POST /v1/threads/{thread_id}/copy": Sent({}),
     "POST /v1/threads/{thread_id}/close-open-calls": Sent({}, path={"thread_id": CALLS}),
     "GET /v1/threads/{thread_id}/messages": Sent(),

@@ -34,8 +34,6 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "GET /v1/threads/{thread_id}": READ,
     "PATCH /v1/threads/{thread_id}": WRITE,
     "DELETE /v1/threads/{thread_id}": WRITE,
-    "POST /v1/threads/{thread_id}/archive": WRITE,
-    "POST /v1/threads/{thread_id}/unarchive": WRITE,
     "POST /v1/threads/{thread_id}/copy": WRITE,
     "POST /v1/threads/{thread_id}/close-open-calls": WRITE,
     "GET /v1/threads/{thread_id}/messages": READ,

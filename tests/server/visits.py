@@ -71,8 +71,6 @@ VISITS: Mapping[str, list[Visit]] = {
     ],
     "get_thread": [Visit()],
     "update_thread": [Visit(body={"title": "x"}), Visit(body={"rules": "lenient"}, headers={"If-Match": '"1"'})],
-    "archive_thread": [Visit()],
-    "unarchive_thread": [Visit()],
     "copy_thread": [
         Visit(body={}),
         Visit(body={"thread_id": "new", "branch": 1, "at": 1}),

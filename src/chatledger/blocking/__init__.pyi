@@ -96,6 +96,7 @@ class ThreadRepository:
         title: str | Unset | None = ...,
         metadata: dict[str, Any] | Unset | None = ...,
         rules: RulesLevel | Unset | None = ...,
+        archived: bool | Unset = ...,
         merge: bool = False,
         expected: int | None = None,
     ) -> Thread: ...
@@ -109,8 +110,6 @@ class ThreadRepository:
         dry_run: bool = False,
         on_batch: Callable[[Deleted], None] | None = None,
     ) -> Deleted: ...
-    def archive(self, thread_id: str) -> Thread: ...
-    def unarchive(self, thread_id: str) -> Thread: ...
     def list(
         self,
         *,

@@ -112,7 +112,7 @@ def archive(
     """
 
     async def work(ledger: Ledger) -> int:
-        found = await (ledger.threads.unarchive(thread) if undo else ledger.threads.archive(thread))
+        found = await ledger.threads.update(thread, archived=not undo)
         if as_json:
             print_json(found.model_dump())
         else:

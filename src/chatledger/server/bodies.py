@@ -103,6 +103,7 @@ class ThreadUpdate(Body):
     title: Title | None = Field(None, description="A title for people.")
     metadata: Metadata | None = Field(None, description="Data of the application about the thread.")
     rules: RulesLevel | None = Field(None, description="How strictly messages are judged.")
+    archived: bool = Field(False, description="Whether lists leave the thread out by default.")
     merge: bool = Field(False, description="Set the top-level keys of `metadata`, and keep its other keys.")
 
 

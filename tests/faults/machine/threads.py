@@ -46,11 +46,11 @@ class ThreadRules(Base):
     def archive(self, thread: str, away: bool) -> None:
         """Nothing but lists shows it."""
         threads = self.own.threads
-        found = self.of(thread, lambda: threads.archive(thread))
+        found = self.of(thread, lambda: threads.update(thread, archived=True))
         if found is None:
             return
         before = self.do(threads.get(thread)).archived_at
-        stored = self.do(threads.archive(thread) if away else threads.unarchive(thread))
+        stored = self.do(threads.update(thread, archived=away))
         assert (stored.archived_at is not None) == away
         assert before is None or stored.archived_at in (None, before)
         found.archived = away

@@ -63,7 +63,7 @@ async def _change(ledger: Ledger) -> None:
     await ledger.feedback.record(SCORE.model_copy(update={"run_id": "run 9", "message_id": "c1", **BY_USER}))
     taken_back = await ledger.feedback.record(Feedback(run_id="run 9", key="thumbs", score=1, user_id="ada"))
     await ledger.feedback.remove(taken_back.feedback_id or "")
-    await ledger.threads.archive("changed")
+    await ledger.threads.update("changed", archived=True)
     for scope in SCOPES:
         await ledger.kv.put(scope, "state", {"z": [1.0, None], "a": "\x00"})
 

@@ -112,7 +112,7 @@ async def test_conversations_are_listed_page_by_page(
 ) -> None:
     made = [(await openai.conversations.create(metadata={"n": str(number)})).id for number in range(5)]
     await ledger.threads.create("other")
-    await ledger.threads.archive(made[1])
+    await ledger.threads.update(made[1], archived=True)
     for order, wanted in (("asc", made), ("desc", made[::-1])):
         found: list[str] = []
         after: dict[str, str] = {}

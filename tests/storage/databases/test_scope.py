@@ -167,6 +167,7 @@ CALLS: dict[str, list[Call]] = {
     "threads.update": [
         lambda s, ids: s.threads.update(ids.thread, title="mine now"),
         lambda s, ids: s.threads.update(ids.thread, rules="strict"),
+        lambda s, ids: s.threads.update(ids.thread, archived=True),
     ],
     "threads.check": [
         lambda s, ids: s.threads.check(ids.thread),
@@ -180,8 +181,6 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.threads.list(after=ids.thread),
     ],
     "threads.count": [lambda s, ids: s.threads.count(user_id=ids.user)],
-    "threads.archive": [lambda s, ids: s.threads.archive(ids.thread)],
-    "threads.unarchive": [lambda s, ids: s.threads.unarchive(ids.thread)],
     "messages.append": [
         lambda s, ids: s.messages.append(ids.thread, turn()),
         lambda s, ids: s.messages.append(ids.thread, turn(), after=1),

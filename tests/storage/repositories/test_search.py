@@ -193,7 +193,7 @@ async def test_only_the_active_branch_is_searched_and_its_changes_count(ledger: 
     assert await places(ledger, "one") == []
     await ledger.messages.pop("t")
     assert await places(ledger, "three") == []
-    await ledger.threads.archive("t")
+    await ledger.threads.update("t", archived=True)
     assert await places(ledger, "plums") == [("t", 2)]
     await ledger.erasures.erase(("thread", "t"))
     assert await places(ledger, "plums") == []

@@ -7,11 +7,22 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, ImagePart, InvalidArgument, KeyRing, Ledger, TextPart, ThinkPart, ThreadNotFound
+from chatledger import (
+    ChatMessage,
+    ImagePart,
+    InvalidArgument,
+    KeyRing,
+    Ledger,
+    TextPart,
+    ThinkPart,
+    ThreadNotFound,
+    VersionConflict,
+)
 from chatledger.errors import InvalidCursor
 from chatledger.storage.repositories import thread_list
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
+from tests.reasons import about
 from tests.storage.raw import query
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -168,7 +179,7 @@ async def six(ledger: Ledger) -> None:
         user_id, kind = "ada" if number % 2 else None, "app\0" if number in (2, 3) else None
         await ledger.threads.create(f"t{number}", user_id=user_id, kind=kind, created_at=minute(number))
     await ledger.messages.append("t1", [user("?")])
-    await ledger.threads.archive("t4")
+    await ledger.threads.update("t4", archived=True)
 
 
 FILTERS: list[tuple[dict[str, Any], str]] = [
@@ -273,22 +284,32 @@ async def test_a_kind_is_stored_with_the_thread(database: Database, ledger: Ledg
 
 async def test_an_archived_thread_is_as_before_but_not_listed(ledger: Ledger) -> None:
     made = await ledger.threads.create("t", title="x")
-    archived = await ledger.threads.archive("t")
+    archived = await ledger.threads.update("t", archived=True)
     assert archived.archived_at is not None
     assert archived == made.model_copy(update={"archived_at": archived.archived_at})
-    assert await ledger.threads.archive("t") == archived  # the first time stays
+    assert await ledger.threads.update("t", archived=True) == archived  # the first time stays
     assert await listed(ledger) == []
     assert await listed(ledger, archived=True) == ["t"]
     await ledger.messages.append("t", turn())
     assert (await ledger.threads.get("t")).archived_at == archived.archived_at
-    back = await ledger.threads.unarchive("t")
+    back = await ledger.threads.update("t", archived=False)
     assert (back.archived_at, back.message_count) == (None, 5)
-    assert await ledger.threads.unarchive("t") == back
+    assert await ledger.threads.update("t", archived=False) == back
     assert await listed(ledger) == ["t"]
 
 
 async def test_only_a_thread_that_is_there_is_archived(ledger: Ledger) -> None:
     await ledger.tenant("other").threads.create("t")
-    for verb in (ledger.threads.archive, ledger.threads.unarchive):
+    for archived in (True, False):
         with pytest.raises(ThreadNotFound):
-            await verb("t")
+            await ledger.threads.update("t", archived=archived)
+
+
+async def test_archiving_is_no_new_version_unless_something_else_changes(ledger: Ledger) -> None:
+    made = await ledger.threads.create("t")
+    assert (await ledger.threads.update("t", archived=True, expected=made.revision)).revision == made.revision
+    changed = await ledger.threads.update("t", archived=False, title="x", expected=made.revision)
+    assert (changed.revision, changed.title, changed.archived_at) == (made.revision + 1, "x", None)
+    with pytest.raises(VersionConflict, check=about("thread")):
+        await ledger.threads.update("t", archived=True, expected=made.revision)
+    assert (await ledger.threads.get("t")).archived_at is None

@@ -120,18 +120,6 @@ async def update_thread(
     return thread
 
 
-@router.post("/{thread_id}/archive")
-async def archive_thread(ledger: Mine, thread_id: ThreadId) -> Thread:
-    """Archive a thread: lists leave it out by default."""
-    return await ledger.threads.archive(thread_id)
-
-
-@router.post("/{thread_id}/unarchive")
-async def unarchive_thread(ledger: Mine, thread_id: ThreadId) -> Thread:
-    """Show a thread in lists again."""
-    return await ledger.threads.unarchive(thread_id)
-
-
 @router.post("/{thread_id}/copy", status_code=201)
 async def copy_thread(
     ledger: Mine, caller: Who, state: Shared, thread_id: ThreadId, body: ThreadCopy, idempotency_key: IdempotencyKey

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
@@ -70,6 +71,7 @@ UNSET: Final = Unset.UNSET
 
 _STR_OR_UNSET = Kind("a str or None", str, NoneType, Unset)
 _DICT_OR_UNSET = Kind("a dict or None", dict, NoneType, Unset)
+_BOOL_OR_UNSET = Kind("True or False", bool, Unset)
 _RULES_OR_UNSET = Kind(RULES_OR_NONE.said, NoneType, Unset, words=tuple(RULES_OR_NONE.words))
 _THREAD = Kind("a Thread", Thread)
 _ORDER = Kind("'active' or 'created'", words=("active", "created"))
@@ -224,11 +226,16 @@ class ThreadRepository:
         title: str | Unset | None = UNSET,
         metadata: dict[str, Any] | Unset | None = UNSET,
         rules: RulesLevel | Unset | None = UNSET,
+        archived: bool | Unset = UNSET,
         merge: bool = False,
         expected: int | None = None,
     ) -> Thread:
         """Change the given fields and return the thread. Fields that you do not pass stay; None clears a field. Each
-        update increases the `revision` of the thread by 1.
+        update of other fields than `archived` increases the `revision` of the thread by 1.
+
+        `archived=True` leaves the thread out of `list` and `count` by default, and False shows it again. Nothing else
+        changes: it is read and written as before, and an append leaves it archived. A thread that is archived already
+        keeps its `archived_at`.
 
         `merge=True` sets the top-level keys of `metadata` and keeps its other keys. With `expected`, the `revision`
         that the caller read, the call raises VersionConflict if another writer updated the thread since.
@@ -240,14 +247,15 @@ class ThreadRepository:
         require(_STR_OR_UNSET, title=title)
         require(_DICT_OR_UNSET, metadata=metadata)
         require(_RULES_OR_UNSET, rules=rules)
+        require(_BOOL_OR_UNSET, archived=archived)
         require(BOOL, merge=merge)
         require(INT_OR_NONE, expected=expected)
         if merge and not isinstance(metadata, dict):
             raise InvalidArgument("merge", "needs metadata, the keys to set")
         given = {"title": title, "metadata": metadata, "rules": rules}
         values = {name: value for name, value in given.items() if value is not UNSET}
-        tenant = self._scope.tenant
-        return await self._scope.write(lambda sql: _update_thread(sql, tenant, thread_id, values, merge, expected))
+        change = _Change(values, None if archived is UNSET else archived, merge, expected)
+        return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, change))
 
     async def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]:
         """The rules that a branch (None: the active one) breaks, R13 included, and the calls that are open at its end,
@@ -301,20 +309,6 @@ class ThreadRepository:
         require(BOOL, dry_run=dry_run)
         self._scope.refuse_view("threads.delete_inactive")
         return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
-
-    async def archive(self, thread_id: str) -> Thread:
-        """Archive the thread: `list` and `count` leave it out by default. Nothing else changes: it is read and written
-        as before, and an append leaves it archived. A thread that is archived already keeps its `archived_at`. Raises
-        ThreadNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        now = datetime.now(UTC)
-        return await self._scope.write(lambda sql: _archive(sql, self._scope.tenant, thread_id, now))
-
-    async def unarchive(self, thread_id: str) -> Thread:
-        """Show the thread in lists again. Raises ThreadNotFound."""
-        require(STR, thread_id=thread_id)
-        return await self._scope.write(lambda sql: _archive(sql, self._scope.tenant, thread_id, None))
 
     async def list(
         self,
@@ -437,32 +431,44 @@ def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = Fal
         raise ThreadNotFound(thread_id)
 
 
-def _update_thread(
-    sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, Any], merge: bool, expected: int | None
-) -> Thread:
-    if "rules" in values:
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an update gives. `archived` None leaves the thread where it is."""
+
+    values: dict[str, Any]
+    archived: bool | None
+    merge: bool
+    expected: int | None
+
+
+def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, change: _Change) -> Thread:
+    if "rules" in change.values:
         hold_thread(sql, tenant, thread_id)  # with its branches, so that no message comes while they are checked
     else:
         _lock_row(sql, tenant, thread_id)
+    if change.archived is not None:  # a conflict undoes it
+        _archive(sql, tenant, thread_id, archived=change.archived)
     thread = find_thread(sql, tenant, thread_id)
     if thread is None:
         raise ThreadNotFound(thread_id)
-    if expected is not None and expected != thread.revision:
-        raise VersionConflict("thread", expected, thread.revision, thread_id=thread_id)
-    if not values:
-        return thread
-    values["revision"] = thread.revision + 1
-    if merge:
+    if change.expected is not None and change.expected != thread.revision:
+        raise VersionConflict("thread", change.expected, thread.revision, thread_id=thread_id)
+    return _set_values(sql, tenant, thread, change) if change.values else thread
+
+
+def _set_values(sql: Sql, tenant: Tenant, thread: Thread, change: _Change) -> Thread:
+    values = {**change.values, "revision": thread.revision + 1}
+    if change.merge:
         values["metadata"] = {**(thread.metadata or {}), **values["metadata"]}
     with refusing():
         changed = Thread.model_validate(thread.model_dump() | values)
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
-        require_level(sql, tenant, thread_id, changed.rules)
+        require_level(sql, tenant, thread.thread_id, changed.rules)
     if "rules" in values:  # the tip caches of other processes hold the earlier rules
-        own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
+        own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread.thread_id)
         sql.execute(update(branches).where(own).values(stamp=new_stamp()))
-    encrypted = encrypt_values(tenant, threads, values, thread_id=thread_id)
-    sql.execute(update(threads).where(own_thread(tenant, thread_id)).values(**encrypted))
+    encrypted = encrypt_values(tenant, threads, values, thread_id=thread.thread_id)
+    sql.execute(update(threads).where(own_thread(tenant, thread.thread_id)).values(**encrypted))
     return changed
 
 
@@ -471,11 +477,8 @@ def _lock_row(sql: Sql, tenant: Tenant, thread_id: str) -> None:
     sql.execute(select(threads.c.thread_id).where(own_thread(tenant, thread_id)).with_for_update(key_share=True))
 
 
-def _archive(sql: Sql, tenant: Tenant, thread_id: str, archived_at: datetime | None) -> Thread:
+def _archive(sql: Sql, tenant: Tenant, thread_id: str, *, archived: bool) -> None:
     column = threads.c.archived_at
-    moves = column.is_not(None) if archived_at is None else column.is_(None)  # else the first time stays
-    sql.execute(update(threads).where(own_thread(tenant, thread_id), moves).values(archived_at=archived_at))
-    thread = find_thread(sql, tenant, thread_id)
-    if thread is None:
-        raise ThreadNotFound(thread_id)
-    return thread
+    moves = column.is_(None) if archived else column.is_not(None)  # else the first time stays
+    moment = datetime.now(UTC) if archived else None
+    sql.execute(update(threads).where(own_thread(tenant, thread_id), moves).values(archived_at=moment))
