@@ -300,8 +300,9 @@ class Ledger(Repositories):
         redaction and an output are no changes.
 
         One statement every 250 ms asks for all threads that this process follows, or for those of one tenant under row-
-        level security and on Citus. Only a thread that changed is read. A follower buffers at most 100 changes while
-        its caller is busy, and then reads on. While the database is away it tries again, at least every four seconds.
+        level security and on Citus. Only a thread that changed is read, once for all followers at the same position. A
+        follower buffers at most 100 changes or 8 MiB while its caller is busy, and then reads on. While the database is
+        away it tries again, at least every four seconds.
 
         Raises ThreadNotFound, also once the thread is deleted or erased; BranchNotFound and InvalidCursor for a cursor
         of another thread or database; StorageError once the ledger is closed; and the errors of a history that cannot

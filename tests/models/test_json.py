@@ -116,6 +116,8 @@ class Live:
         (1j, "$", "complex is not JSON"),
         ({"n": 10**4_300}, "$.n", "an integer of more than 4,300 digits"),
         ([-(10**5_000)], "$[0]", "an integer of more than 4,300 digits"),
+        ([0, [1, 10**4_300], {1, 2}, 10**4_300], "$[1][1]", "an integer of more than 4,300 digits"),
+        ({"a": 0, "b": {"c": (1,), "d": (1,)}, "e": (1,)}, "$.b.c", "tuple is not JSON"),
     ],
     ids=lambda value: str(type(value)),
 )
@@ -127,7 +129,7 @@ def test_a_value_that_is_not_json_is_refused_with_its_path(value: Any, path: str
 
 
 def test_the_longest_integer_is_written_and_read() -> None:
-    value = check_json([2**14_284 - 1])
+    value = check_json([10**4_300 - 1, 1 - 10**4_300, 2**14_284])
     assert loads(dumps(value)) == value
 
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatledger import ChatMessage, RuleViolation, ToolCall
 from chatledger.models import LENIENT
-from chatledger.rules import Judged, Judgement, Tip, check_messages, close_gaps, closing_results, judge
-from chatledger.rules.invariants import arguments_not_json, broken_order
+from chatledger.rules import (
+    Judged,
+    Judgement,
+    OpenCall,
+    Tip,
+    check_messages,
+    close_gaps,
+    closing_results,
+    interrupted,
+    judge,
+)
+from chatledger.rules.invariants import arguments_not_json, broken_order, find_call
+from chatledger.rules.synthetic_results import _closed, _in_order_of_answers
 from chatledger.storage.append.preflight import read_tip, write_open_calls
 from chatledger.storage.schema.text import encode_text
 from tests.rules.folding import fold, recorded
@@ -122,6 +135,31 @@ def test_closing_closes_every_call_and_breaks_nothing(batch: list[ChatMessage]) 
     assert [judged.answers and judged.answers.id for judged in judgement.messages] == [
         judged.message.tool_call_id for judged in judgement.messages
     ]
+
+
+def pairing_steps(open_calls: tuple[OpenCall, ...]) -> Iterator[OpenCall]:
+    """The order of answers as its definition says, one call after the other."""
+    while open_calls:
+        call = find_call(open_calls, open_calls[0].id, open_calls[0].name) or open_calls[0]
+        yield call
+        open_calls = tuple(other for other in open_calls if other is not call)
+
+
+@settings(max_examples=300)
+@given(LISTS)
+def test_calls_are_closed_in_the_order_of_their_answers(batch: list[ChatMessage]) -> None:
+    open_calls = fold(batch).tip.open_calls
+    assert [*_in_order_of_answers(open_calls)] == [*pairing_steps(open_calls)]
+
+
+@settings(max_examples=200)
+@given(LISTS, LISTS)
+def test_closing_in_between_leaves_the_tip_that_its_results_leave(
+    before: list[ChatMessage], batch: list[ChatMessage]
+) -> None:
+    tip = interrupted(fold(before).tip)
+    results = closing_results(tip)
+    assert not results or _closed(tip, results) == judge(tip, results, branch=0, level="strict").tip
 
 
 @settings(max_examples=200)

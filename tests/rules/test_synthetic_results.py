@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from chatledger import ChatMessage
 from chatledger.rules import Tip, close_gaps, closing_results
 from tests.conversations import assistant, call, result, turn, user
@@ -46,6 +48,24 @@ def test_with_repeated_ids_each_result_answers_its_own_call() -> None:
     assert results == [synthetic(id_, name, run_id=None) for id_, name in _IN_ORDER_OF_ANSWERS]
     judgement = fold(results, tip=tip)
     assert (links(judgement), recorded(judgement)) == ([(3, 0), (1, 0), (2, 0)], [])
+
+
+def test_closing_thousands_of_calls_takes_some_steps_for_each() -> None:
+    tip = tip_of(user("?"), assistant(calls=[call(f"c{number}") for number in range(3_000)]))
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count)
+    try:
+        gaps = close_gaps(tip, [user("?")], branch=0)
+        fold(gaps[0][1], tip=tip)
+    finally:
+        sys.setprofile(None)
+    assert len(gaps[0][1]) == 3_000
+    assert steps < 200 * 3_000  # 3,000 for each call would be nine million
 
 
 _IN_ORDER_OF_ANSWERS = [("x", "weather"), ("x", "first"), (None, "first")]

@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import Request, sse
+from fastapi import Request
 
 from chatledger import ChatMessage, Ledger
-from chatledger.server import Caller, TokenFile, create_app, watch
+from chatledger.server import Caller, TokenFile, create_app, event_stream, watch
 from tests.conftest import Database
 from tests.server.conftest import client_of, until
 
@@ -40,7 +40,7 @@ def the_problem(response: httpx.Response) -> Any:
 
 
 def test_a_stream_is_authenticated_as_often_as_it_sends_a_comment() -> None:
-    assert AS_SERVED == sse._PING_INTERVAL == 15
+    assert AS_SERVED == event_stream.PING == 15
 
 
 async def test_the_stream_of_a_withdrawn_token_ends(ledger: Ledger, thread: str, tmp_path: Path) -> None:

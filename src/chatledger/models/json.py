@@ -18,7 +18,9 @@ MAX_DEPTH = 500
 _WRAPPED_DEPTH = MAX_DEPTH + 16  # a format keeps a payload of full depth inside a few levels of its own
 _INTEGER_DIGITS = 4_300
 """By default Python neither reads nor writes longer integers."""
-_INTEGER_BITS = 14_284
+_TOO_LONG = 10**_INTEGER_DIGITS
+_INTEGER_BITS = _TOO_LONG.bit_length() - 1
+"""All integers of so many bits are shorter."""
 _BYTES_AROUND = 4
 """About the bytes of the signs around a value, or of a short number."""
 
@@ -61,7 +63,7 @@ def text_bytes(text: str) -> int:
 
 
 def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[str, str] | None:
-    """The path to a part that is not JSON, and what is wrong with it; None if there is none."""
+    """The path to the first part that is not JSON, and what is wrong with it; None if there is none."""
     if value is None or isinstance(value, str) or _is_plain(value, max_depth):
         return None
     pending: list[tuple[Any, Place | None, str | int, int]] = [(value, None, "$", 1)]
@@ -77,12 +79,13 @@ def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[
         if depth > max_depth:
             return path_of(place)[:80], f"nested deeper than {max_depth}"
         if isinstance(item, dict):
-            for key, child in item.items():
+            for key in item:
                 if not isinstance(key, str):
                     return path_of(place), f"a key is {type(key).__name__}, not text"
-                pending.append((child, place, key, depth + 1))
+            pending.extend((child, place, key, depth + 1) for key, child in reversed(item.items()))
         elif isinstance(item, list):
-            pending.extend((child, place, index, depth + 1) for index, child in enumerate(item))
+            last = len(item) - 1
+            pending.extend((child, place, last - at, depth + 1) for at, child in enumerate(reversed(item)))
         else:
             return path_of(place), f"{type(item).__name__} is not JSON"
     return None
@@ -106,7 +109,7 @@ def path_of(place: Place) -> str:
 
 def is_long(value: object) -> bool:
     """Whether the value is an integer that Python refuses to write."""
-    return isinstance(value, int) and value.bit_length() > _INTEGER_BITS
+    return isinstance(value, int) and value.bit_length() > _INTEGER_BITS and abs(value) >= _TOO_LONG
 
 
 def text_of(value: object, write: Callable[[Any], str] = repr) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from chatledger.errors import RuleViolation
@@ -161,7 +162,8 @@ def advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: Ope
     """The tip after the message, which answers this call."""
     open_calls = tip.open_calls
     if answered is not None:
-        open_calls = tuple([call for call in open_calls if call is not answered])
+        at = open_calls.index(answered)
+        open_calls = open_calls[:at] + open_calls[at + 1 :]
     calls = calls_of(message, branch, seq) if message.tool_calls else ()
     partial_seq, partial_calls = None, calls
     if message.state == "partial":
@@ -240,12 +242,17 @@ def _wanted(result: ChatMessage) -> str:
     return "neither an id nor a name" if result.name is None else f"name {result.name!r}"
 
 
+_ID = attrgetter("id")
+
+
 def find_call(open_calls: tuple[OpenCall, ...], id_: str | None, name: str | None) -> OpenCall | None:
     """The call that a result with this id and name answers."""
     if id_ is None:
         return next((call for call in open_calls if name is None or call.name == name), None)
+    ids = [*map(_ID, open_calls)]
+    count = ids.count(id_)
+    if count < 2:  # nearly always, and thousands of calls may be open
+        return open_calls[ids.index(id_)] if count else None
     matching = [call for call in open_calls if call.id == id_]
-    if not matching:
-        return None
     latest = matching[-1]
     return next(call for call in matching if (call.branch, call.seq) == (latest.branch, latest.seq))

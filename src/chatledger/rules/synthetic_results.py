@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from chatledger.models import ChatMessage
-from chatledger.rules.invariants import find_call, judge_one, must_wait
+from chatledger.rules.invariants import judge_one, must_wait
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 INTERRUPTED = "interrupted"
@@ -32,12 +34,20 @@ def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]
 
 
 def _in_order_of_answers(open_calls: tuple[OpenCall, ...]) -> Iterator[OpenCall]:
-    waiting = open_calls
-    while waiting:
-        first = waiting[0]
-        call = find_call(waiting, first.id, first.name) or first
-        yield call
-        waiting = tuple(other for other in waiting if other is not call)
+    """The calls in their order, but each after those of its id that a result answers before it (`find_call`): those of
+    later messages, and those before it in its own. O(open calls).
+    """
+    waiting: defaultdict[str | None, list[OpenCall]] = defaultdict(list)  # the next one at the end
+    for _, calls in groupby(open_calls, key=lambda call: (call.branch, call.seq)):
+        for call in reversed([*calls]):
+            waiting[call.id].append(call)
+    done = set[OpenCall]()
+    for call in open_calls:
+        if call.id is None:
+            yield call
+        while call.id is not None and call not in done:
+            done.add(waiting[call.id][-1])
+            yield waiting[call.id].pop()
 
 
 def close_gaps(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> list[tuple[int, list[ChatMessage]]]:
@@ -52,7 +62,12 @@ def close_gaps(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> lis
         if must_wait(tip, message):
             results = closing_results(tip)
             gaps.append((index, results))
-            for result in results:
-                tip, _ = judge_one(tip, result, branch=branch, index=index, level="lenient")
+            tip = _closed(tip, results)
         tip, _ = judge_one(tip, message, branch=branch, index=index, level="lenient")
     return gaps
+
+
+def _closed(tip: Tip, results: Sequence[ChatMessage]) -> Tip:
+    """The tip after the results that close all its calls, as if each had been judged."""
+    answered = (*tip.answered, *(result.tool_call_id for result in results))
+    return Tip(tip.last_seq + len(results), "tool", answered=answered, turn_run=tip.turn_run)

@@ -14,6 +14,7 @@ from chatledger.errors import InvalidArgument, StorageError
 from chatledger.ledger import Ledger
 from chatledger.server.access import SAFE, Authenticate, Caller
 from chatledger.server.chosen_ids import IdsBy
+from chatledger.server.event_stream import EncodedOnce
 from chatledger.server.limits import ServerLimits
 from chatledger.server.tokens import TokenFile
 
@@ -29,6 +30,8 @@ class State:
     ledger: Ledger | None = None
     streams: Counter[Caller] = field(default_factory=Counter)
     """The number of open event streams of each caller."""
+    encoded: EncodedOnce = field(default_factory=EncodedOnce)
+    """The events that the streams are sending."""
     waits: set[asyncio.Timeout] = field(default_factory=set)
     """The time limits of the streams that wait for a change."""
     draining: bool = False

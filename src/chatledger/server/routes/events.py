@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
-from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from anyio import CancelScope
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from chatledger.errors import ChatLedgerError
 from chatledger.models import ThreadChange
-from chatledger.models.weight import apart
+from chatledger.server.event_stream import COMMENT, PING, EventStream, event_of
 from chatledger.server.json_response import to_json
 from chatledger.server.paths import ThreadId
 from chatledger.server.problems import body_of
@@ -55,27 +54,51 @@ async def _open(
         state.streams -= Counter([caller])  # which also drops a caller without streams
 
 
-@router.get("/threads/{thread_id}/events", response_class=EventSourceResponse)
-async def follow_thread(
-    request: Request, state: Shared, stream: Annotated[_Stream, Depends(_open)]
-) -> AsyncIterator[ServerSentEvent]:
+@router.get("/threads/{thread_id}/events", status_code=200, response_class=EventStream)
+async def follow_thread(request: Request, state: Shared, stream: Annotated[_Stream, Depends(_open)]) -> EventStream:
     """Each change of the active branch, once and in order, whichever process writes it. The name of an event is the
     kind of the change, its data a ThreadChange, and its id the cursor after the change. The first event has only an id,
     the cursor after which the stream starts. The stream ends when the server stops, after an hour, or up to 15 seconds
     after the token changed. Then connect again with the last id, to this server or another one. A stream whose token
     was withdrawn ends with an event `problem`, as one whose thread is gone.
     """
+    return EventStream(_events(request, state, stream))
+
+
+async def _events(request: Request, state: State, stream: _Stream) -> AsyncGenerator[bytes, None]:
     end = asyncio.get_running_loop().time() + state.limits.stream_seconds
-    yield ServerSentEvent(id=stream.start, retry=_RETRY, comment="connected")
+    yield f": connected\nid: {stream.start}\nretry: {_RETRY}\n\n".encode()
     try:
-        async with aclosing(stream.changes) as changes, watching(request) as watch:
-            while (change := await _next(changes, state, watch, end)) is not None:
-                data = await apart(partial(to_json, change), change.message)
-                yield ServerSentEvent(raw_data=data, event=change.kind, id=change.cursor)
+        async with (
+            aclosing(stream.changes) as changes,
+            watching(request) as watch,
+            aclosing(_with_pauses(lambda: _next(changes, state, watch, end))) as told,
+        ):
+            async for change in told:
+                yield COMMENT if change is None else await state.encoded.of(change).read()
         if watch.problem is not None:
-            yield ServerSentEvent(raw_data=to_json(watch.problem), event="problem")
+            yield event_of(to_json(watch.problem), event="problem")
     except ChatLedgerError as error:  # the status is sent already
-        yield ServerSentEvent(raw_data=to_json(body_of(error)), event="problem")
+        yield event_of(to_json(body_of(error)), event="problem")
+
+
+async def _with_pauses(
+    following: Callable[[], Coroutine[Any, Any, ThreadChange | None]],
+) -> AsyncGenerator[ThreadChange | None, None]:
+    """The changes, and None whenever there was none for a while."""
+    while True:
+        waiting = asyncio.create_task(following())
+        try:
+            while not (await asyncio.wait([waiting], timeout=PING))[0]:
+                yield None
+        finally:
+            waiting.cancel()
+            with CancelScope(shield=True):  # what it waits for ends before the follower does
+                await asyncio.wait([waiting])
+        change = waiting.result()
+        if change is None:
+            return
+        yield change
 
 
 async def _next(changes: AsyncGenerator[ThreadChange], state: State, watch: Watch, end: float) -> ThreadChange | None:

@@ -39,14 +39,16 @@ class NewFeedback(Body):
     key: Name = Field(description="What is scored, such as `thumb` or `helpfulness`.")
     score: float = Field(description="The score, any finite number.", allow_inf_nan=False)
     kwargs: Metadata = Field({}, description="Further data, such as a comment or a correction.")
-    author: Title | None = Field(None, description="The name of the person or the program that gave the score.")
-    source: Name | None = Field(None, description="The place where the score was given, such as `ui` or `eval`.")
+    author: Title | None = Field(None, description="Who gave the score. The caller says so: it is not checked.")
+    source: Name | None = Field(None, description="Where it was given, such as `ui` or `eval`. Not checked either.")
     message_id: str | None = Field(None, description="The message that is scored; null for the whole run.")
     call_index: Annotated[int, Field(ge=0), BeforeValidator(whole)] | None = Field(
         None, description="The call of the message that is scored, counted from 0."
     )
     feedback_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
-    user_id: str | None = Field(None, description="The user whose score it is. A user's token gives that user's only.")
+    user_id: str | None = Field(
+        None, description="The user whose score it is. It is checked: a user's token gives their own."
+    )
 
 
 @router.post("", status_code=201)

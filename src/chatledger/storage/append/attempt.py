@@ -52,6 +52,7 @@ from chatledger.storage.append.write import (
     write,
     write_values,
 )
+from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text, write_mark
@@ -113,7 +114,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
     if replay is not None:
         replayed = load_replay(sql, request, replay)
         return replayed if isinstance(replayed, Moved) else Attempted(replayed)
-    plan = plan_append(request, seen) if request.after is None else _plan_after(sql, request, seen)
+    plan = _planned(request, seen) if request.after is None else _plan_after(sql, request, seen)
     if isinstance(plan, NothingToWrite):
         return Attempted(_unchanged(request, seen))
     if isinstance(plan, LiveDraft):
@@ -164,6 +165,19 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
             retryable=True,
         )
     return outcome.appended
+
+
+def _planned(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
+    """The plan; made in a thread where many calls are open, since each result looks through them."""
+    many = seen.tip is not None and len(seen.tip.open_calls) > _MANY_CALLS
+
+    def plan() -> Plan | NothingToWrite | LiveDraft:
+        return plan_append(request, seen)
+
+    return apart_from_loop(plan) if many else plan()
+
+
+_MANY_CALLS = 100
 
 
 def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
@@ -271,7 +285,8 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
     _, tip = _require_branch(request, seen)
     if is_live(tip):
         raise _draft_live(sql, request, seen)
-    return attempt_locked(sql, replace(request.insert(0, closing_results(tip, reason=reason)), interrupt=True))
+    closing = apart_from_loop(lambda: request.insert(0, closing_results(tip, reason=reason)))
+    return attempt_locked(sql, replace(closing, interrupt=True))
 
 
 # --- The outcome ------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from chatledger.errors import StorageError
 from chatledger.storage.databases.hints import DISTANCE, bucket_of
+from chatledger.storage.databases.shared_reads import SharedReads
 from chatledger.storage.databases.states import Followed, State, States
 
 INTERVAL = 0.25
@@ -37,6 +38,8 @@ class Poller:
     """The poller of one event loop."""
 
     def __init__(self, read: Callable[[Sequence[Followed]], Awaitable[States]]) -> None:
+        self.reads = SharedReads()
+        """The reads of the followers that wait here."""
         self._read = read
         self._waiting: set[_Waiting] = set()
         self._task: asyncio.Task[None] | None = None

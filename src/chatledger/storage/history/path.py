@@ -16,6 +16,7 @@ from typing import NamedTuple
 from chatledger.errors import BranchNotFound, ChatLedgerError, DamagedCell, ThreadNotFound
 from chatledger.models import ChatMessage
 from chatledger.models.json import dumps
+from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
@@ -29,6 +30,9 @@ from chatledger.storage.rows.messages import (
 )
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text
+
+_MANY = 500
+"""So many messages are decoded in a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,12 @@ def load_range(
     sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int, link: Link | None = None
 ) -> list[ChatMessage]:
     """The messages first … last that one branch stores, by one range scan of each table."""
-    return decode_messages(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, branch, first, last), link)
+    rows = _scan_range(sql, tenant, thread, branch, first, last)
+
+    def decode() -> list[ChatMessage]:
+        return decode_messages(tenant, decode_text(thread), *rows, link)
+
+    return apart_from_loop(decode) if len(rows[0]) > _MANY else decode()
 
 
 _FIND = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, Segment, cut
 from chatledger.storage.history.window import Window
@@ -22,6 +24,19 @@ def sizes_between(sql: Sql, window: Window, path: Path, first: int, last: int) -
     for segment in cut(path.segments, first, last):
         sizes |= _sizes(sql, window, segment)
     return dict(sorted(sizes.items()))
+
+
+def fitting(sizes: Iterable[tuple[int, int]], most: int) -> int | None:
+    """The seq of the last of these messages that is read with those before it: the first one, and others while they
+    have `most` bytes together. None if all are.
+    """
+    total, found = 0, None
+    for seq, size in sizes:
+        total += size
+        if found is not None and total > most:
+            return found
+        found = seq
+    return None
 
 
 def _sizes(sql: Sql, window: Window, segment: Segment) -> dict[int, int]:

@@ -6,7 +6,7 @@ turns plus one, however long the thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from chatledger.models import ChatMessage, OpaquePart, TextPart, ThinkPart
 from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, load_path
-from chatledger.storage.history.row_sizes import sizes_between
+from chatledger.storage.history.row_sizes import fitting, sizes_between
 from chatledger.storage.history.window import Window
 
 CountTokens: TypeAlias = Callable[[ChatMessage], int]
@@ -106,7 +106,7 @@ def _leading(sql: Sql, window: Window, path: Path) -> tuple[list[ChatMessage], i
     found: list[ChatMessage] = []
     first, size = 1, _FEW
     while first <= path.last_seq:
-        last = _fitting(sizes_between(sql, window, path, first, first + size - 1).items()) or first + size - 1
+        last = fitting(sizes_between(sql, window, path, first, first + size - 1).items(), BYTES) or first + size - 1
         page = load_path(sql, window, path, first, last)
         run = list(takewhile(lambda message: message.role in ("system", "developer", "custom"), page))
         found += run
@@ -123,19 +123,6 @@ def _backward(sql: Sql, window: Window, path: Path, first: int) -> Iterator[Chat
     last, size = path.last_seq, PAGE
     while last >= first:
         low = max(first, last - size + 1)
-        low = _fitting(reversed(sizes_between(sql, window, path, low, last).items())) or low
+        low = fitting(reversed(sizes_between(sql, window, path, low, last).items()), BYTES) or low
         yield from reversed(load_path(sql, window, path, low, last))
         last, size = low - 1, min(2 * size, LARGEST)
-
-
-def _fitting(sizes: Iterable[tuple[int, int]]) -> int | None:
-    """The seq of the last of these messages that is read with those before it: the first one, and others while they
-    have BYTES together. None if all are.
-    """
-    total, fitting = 0, None
-    for seq, size in sizes:
-        total += size
-        if fitting is not None and total > BYTES:
-            return fitting
-        fitting = seq
-    return None

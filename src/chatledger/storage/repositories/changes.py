@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, insert, or_, select, update
@@ -22,6 +23,7 @@ from chatledger.storage.append.partial import is_live
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.append.request import make_request
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, tip_columns
+from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import (
     Path,
@@ -38,6 +40,9 @@ from chatledger.storage.rows.changes import Change, change_values, to_change
 from chatledger.storage.rows.encryption import decrypt_values
 from chatledger.storage.schema.tables import branches, messages, revisions, threads
 from chatledger.storage.schema.text import decode_json
+
+_RECORDED = 500
+"""The messages whose records one statement stores."""
 
 # --- The branches of a thread, locked ---------------------------------------------------------------------------------
 
@@ -182,7 +187,7 @@ def record_change(
     rows are still unchanged. Without `with_bodies`, another row of `revisions` already holds the messages.
     """
     branch, seq = place
-    changes = [
+    changes = (
         Change(
             branch=branch,
             seq=seq,
@@ -196,8 +201,18 @@ def record_change(
             digest=_digest_of(sql, window, message) if with_bodies else None,
         )
         for idx, message in enumerate(changed)
-    ]
-    sql.execute(insert(revisions), [change_values(window.tenant, window.thread_id, change) for change in changes])
+    )
+    while some := [*islice(changes, _RECORDED)]:
+        sql.execute(insert(revisions), _rows_of(window, some))
+
+
+def _rows_of(window: Window, changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """The rows of changes. The event loop writes that of one message, and no more: bodies take long."""
+
+    def write() -> list[dict[str, Any]]:
+        return [change_values(window.tenant, window.thread_id, change) for change in changes]
+
+    return write() if len(changes) == 1 else apart_from_loop(write)
 
 
 def _of_thread(table: Any, window: Window) -> Any:

@@ -30,14 +30,20 @@ from chatledger.storage.databases.states import State
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.page import load_history
 from chatledger.storage.history.path import Path, cut, load_path, load_range, read_path, stands_on
+from chatledger.storage.history.row_sizes import fitting, sizes_between
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.follow_cursor import Position, Read, checksum
 from chatledger.storage.rows.encryption import damaged_cell
+from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import decode_text, to_microseconds
 
 MOST = 100
 """The most messages, and the most changes, that one read returns."""
+BYTES = 8 * 1024 * 1024
+"""About the bytes of the messages that one read returns, but for one message."""
+_FEW = 2
+"""Positions that are read without a look at the sizes of their messages."""
 _PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Seconds until the next attempt while the database is away."""
 
@@ -50,9 +56,9 @@ async def follow(scope: Scope, window: Window, start: Position | Read | None) ->
     scope.guard.poller()  # before the first read: a hint that comes between that and the first wait counts
     at, failures = start, 0
     while True:
-        since = time.monotonic()
+        read = partial(_read, scope, window, at)
         try:
-            look = await scope.read(partial(read_changes, window=window, start=at), snapshot=True)
+            look, since = await scope.guard.poller().reads.read((window.tenant, window.thread, at), read)
             failures = 0
         except StorageError as error:
             if not error.retryable:
@@ -67,6 +73,12 @@ async def follow(scope: Scope, window: Window, start: Position | Read | None) ->
             await scope.guard.poller().moved((window.tenant, window.thread), look.state, since)
 
 
+async def _read(scope: Scope, window: Window, at: Position | Read | None) -> tuple[Look, float]:
+    """The next changes, and the time before they were read."""
+    since = time.monotonic()
+    return await scope.read(partial(read_changes, window=window, start=at), snapshot=True), since
+
+
 @dataclass(slots=True)
 class Look:
     """The changes after a position, and the position after them. `state` is that of the thread when it was read;
@@ -78,6 +90,12 @@ class Look:
     state: State
     changes: list[ThreadChange] = field(default_factory=list)
     more: bool = False
+    revised: int = 0
+    """About the bytes of the revised messages. Each is read by itself."""
+
+    @property
+    def full(self) -> bool:
+        return self.revised > BYTES
 
     def tell(self, kind: ThreadChangeKind, at: Position, *, message: ChatMessage | None = None, **fields: Any) -> None:
         self.at = at
@@ -104,7 +122,7 @@ def read_changes(sql: Sql, window: Window, start: Position | Read | None) -> Loo
     look = Look(window, at, state)
     _tell_partial(sql, look, followed.path)
     _tell_shared(sql, look, followed.path)
-    if look.at.version < followed.path.last_seq:
+    if look.at.version < followed.path.last_seq and not look.full:
         _tell_positions(sql, look, followed.path)
     if followed is not active and not look.more:
         _tell_activated(sql, look, followed.path, active)
@@ -229,6 +247,9 @@ def _tell_shared(sql: Sql, look: Look, path: Path) -> None:
             if target_seq <= look.at.version:
                 look.at = replace(look.at, shared=tuple(sorted(known.items())))
                 _tell_revised(sql, look, path, target_branch, target_seq)
+                if look.full:
+                    look.more = True
+                    return
         look.more = look.more or len(rows) == MOST
         known[branch] = rows[-1][0] if len(rows) == MOST else end
     look.at = replace(look.at, shared=tuple(sorted(known.items())))
@@ -237,9 +258,10 @@ def _tell_shared(sql: Sql, look: Look, path: Path) -> None:
 def _tell_positions(sql: Sql, look: Look, path: Path) -> None:
     """Tell what stands on the next positions of the branch."""
     at, last = look.at, path.last_seq
-    window = replace(look.window, branch=path.branch, after=at.version, limit=MOST)
+    most = _count_fitting(sql, look.window, path, at.version)
+    window = replace(look.window, branch=path.branch, after=at.version, limit=most)
     messages = load_history(sql, window).messages
-    if len(messages) == MOST:
+    if len(messages) == most:
         last = messages[-1].seq or 0
     after = max(at.version, at.settled)
     rows = _load_changes(sql, look, _CHANGES, path.branch, after, last) if path.absent and after < last else ()
@@ -255,8 +277,23 @@ def _tell_positions(sql: Sql, look: Look, path: Path) -> None:
             _tell_appended(look, one)
         else:
             _tell_change(sql, look, path, one)
+        if look.full:
+            last = seq
+            break
     look.at = replace(look.at, version=last)
     look.more = look.more or last < path.last_seq
+
+
+def _count_fitting(sql: Sql, window: Window, path: Path, after: int) -> int:
+    """The number of the next messages that are read at once."""
+    if path.last_seq - after <= _FEW:
+        return MOST
+    last = min(after + MOST, path.last_seq)
+    sizes = sizes_between(sql, window, path, after + 1, last)
+    end = fitting(sizes.items(), BYTES)
+    if end is None and last == path.last_seq:
+        return MOST
+    return max(1, sum(seq <= (end or last) for seq in sizes))
 
 
 def _tell_appended(look: Look, message: ChatMessage) -> None:
@@ -280,6 +317,7 @@ def _tell_revised(sql: Sql, look: Look, path: Path, branch: int, seq: int) -> No
     if stands_on(path.segments, branch, seq):
         for message in load_range(sql, look.window.tenant, look.window.thread, branch, seq, seq):
             look.tell("revised", look.at, message=message)
+            look.revised += encode_message(message).bytes
 
 
 def _tell_activated(sql: Sql, look: Look, path: Path, active: _Branch) -> None:

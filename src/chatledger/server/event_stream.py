@@ -1,0 +1,77 @@
+"""Server-sent events as bytes: encoded once for all streams that send them, in pieces that a slow client takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from weakref import WeakValueDictionary
+
+from starlette.responses import StreamingResponse
+from starlette.types import Send
+
+from chatledger.models import ThreadChange
+from chatledger.models.weight import apart
+from chatledger.server.json_response import to_json
+
+PING = 15.0
+"""Seconds after which an idle stream sends a comment, so that nobody between takes it for dead."""
+COMMENT = b": ping\n\n"
+_PIECE = 64 * 1024
+"""Bytes that the server gives to a connection at once. The next piece waits until the client has taken this one."""
+
+
+class EventStream(StreamingResponse):
+    """A response of events. Whatever ends it closes the generator too, which ends what it waits for."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # a proxy must not hold events back
+        self._events, self._pieces = events, _in_pieces(events)
+        super().__init__(self._pieces, headers=headers)
+
+    async def stream_response(self, send: Send) -> None:
+        async with aclosing(self._events), aclosing(self._pieces):
+            await super().stream_response(send)
+
+
+async def _in_pieces(events: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    async for event in events:
+        for start in range(0, len(event), _PIECE):
+            yield event[start : start + _PIECE]
+
+
+class Encoded:
+    """A change as an event, for as long as a stream sends it."""
+
+    def __init__(self, change: ThreadChange) -> None:
+        self.change = change
+        self._encoding = asyncio.create_task(self._encode())
+
+    async def read(self) -> bytes:
+        return await asyncio.shield(self._encoding)
+
+    async def _encode(self) -> bytes:
+        change = self.change
+        data = await apart(lambda: to_json(change), change.message)
+        return event_of(data, event=change.kind, id=change.cursor)
+
+
+class EncodedOnce:
+    """The events that streams are sending. Streams that read together have the same object of a change."""
+
+    def __init__(self) -> None:
+        self._sent: WeakValueDictionary[int, Encoded] = WeakValueDictionary()
+
+    def of(self, change: ThreadChange) -> Encoded:
+        found = self._sent.get(id(change))
+        if found is None:  # the entry holds its change, so that no other object has the number
+            found = self._sent[id(change)] = Encoded(change)
+        return found
+
+
+def event_of(data: str, **fields: str) -> bytes:
+    """The event with these fields; `data` is JSON, which has no lines."""
+    lines = [*(f"{name}: {value}" for name, value in fields.items()), f"data: {data}", "", ""]
+    return "\n".join(lines).encode()

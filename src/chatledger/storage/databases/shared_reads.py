@@ -1,0 +1,45 @@
+"""The reads of followers: made once for all that stand at the same position, and few at a time, so that the others who
+use the database do not wait behind them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from contextvars import Context
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+MOST = 4
+"""Maximum number of reads at a time."""
+
+
+class SharedReads:
+    """The reads of one event loop."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, asyncio.Task[Any]] = {}
+        self._turns = asyncio.Semaphore(MOST)
+
+    async def read(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of the read that runs or waits under the key; of a new one, if there is none."""
+        task = self._running.get(key)
+        if task is None:
+            # In its own context: the context of this task may be inside a transaction.
+            task = asyncio.get_running_loop().create_task(self._run(key, work), context=Context())
+            task.add_done_callback(_look_at)
+            self._running[key] = task
+        return cast("T", await asyncio.shield(task))
+
+    async def _run(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            async with self._turns:
+                return await work()
+        finally:
+            del self._running[key]
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """An error is no surprise, even if everybody who waited for it is gone."""
+    if not task.cancelled():
+        task.exception()

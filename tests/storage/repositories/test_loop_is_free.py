@@ -1,0 +1,55 @@
+"""What changes thousands of messages at once is not the event loop's work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chatledger import Ledger
+from chatledger.storage.append import attempt
+from chatledger.storage.history import path
+from chatledger.storage.repositories import changes
+from tests.conversations import assistant, call, user
+
+
+def noting(monkeypatch: pytest.MonkeyPatch, where: Any, name: str) -> list[int]:
+    """The threads in which the function is called."""
+    called: list[int] = []
+    plain: Callable[..., Any] = getattr(where, name)
+
+    def noted(*given: Any, **named: Any) -> Any:
+        called.append(threading.get_ident())
+        return plain(*given, **named)
+
+    monkeypatch.setattr(where, name, noted)
+    return called
+
+
+async def test_many_calls_are_closed_apart_from_the_event_loop(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [assistant(calls=[call(f"c{number}") for number in range(300)])])
+    called = [noting(monkeypatch, attempt, name) for name in ("closing_results", "plan_append")]
+    assert len((await ledger.messages.close_open_calls("t")).messages) == 300
+    assert [len(one) for one in called] == [1, 1]
+    assert threading.get_ident() not in (*called[0], *called[1])
+    assert [[*one.findings] async for one in ledger.check("t")] == [[]]
+
+
+async def test_many_messages_are_removed_apart_from_the_event_loop(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ledger.threads.create("t")
+    for start in (0, 600):
+        await ledger.messages.append("t", [user(str(start + number)) for number in range(600)])
+    stored = list(await ledger.messages.history("t"))
+    read = noting(monkeypatch, path, "decode_messages")
+    written = noting(monkeypatch, changes, "change_values")
+    batches = noting(monkeypatch, changes, "_rows_of")
+    assert await ledger.branches.rewind("t", 0) == stored
+    assert (len(written), len(batches)) == (1_200, 3)
+    assert threading.get_ident() not in (*read, *written)
+    assert stored[0].message_id is not None
+    assert len(await ledger.messages.revisions("t", stored[0].message_id)) == 1
