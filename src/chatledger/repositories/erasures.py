@@ -75,13 +75,17 @@ class ErasureRepository:
 
     def _read(self, owner: Owner) -> tuple[ErasureKind, str]:
         """The kind and the id of the owner. Raises InvalidArgument, also for another user than that of the ledger."""
+        if type(owner) is not tuple or not all(type(name) is str for name in owner):
+            raise InvalidArgument("owner", f"{_FORMS}, not {type(owner).__name__}")
         match owner:
-            case ("thread", str(id_)):
+            case ("thread", id_):
                 return "thread", id_
-            case ("user", str(id_)):
+            case ("user", id_):
                 self._scope.tenant.seen_by(id_)
                 return "user", id_
             case ("tenant",):
                 return "tenant", self._scope.tenant.name
-        given = repr(owner) if isinstance(owner, tuple) else type(owner).__name__
-        raise InvalidArgument("owner", f"must be ('thread', thread_id), ('user', user_id) or ('tenant',), not {given}")
+        raise InvalidArgument("owner", _FORMS)
+
+
+_FORMS = "must be ('thread', thread_id), ('user', user_id) or ('tenant',)"

@@ -32,8 +32,9 @@ from chatledger.models import (
     VideoPart,
     Violation,
 )
-from chatledger.models.base import refuse_own_fields
+from chatledger.models.base import Model, refuse_own_fields
 from chatledger.models.json import dumps
+from chatledger.models.kv import Put
 from chatledger.models.trusted import blank, build, revive_all
 from chatledger.storage.drivers.asyncpg import LONG, apart, aside
 from chatledger.storage.drivers.sql import Row
@@ -162,23 +163,27 @@ def is_long_batch(messages: Sequence[Any], beside: Any = None) -> bool:
     """Whether the messages, with a value that is written beside them, have about LONG characters, or as much work. It
     looks no further, and what is no message has none.
     """
-    left, pending = LONG, [beside] if beside else []
-    for message in messages if isinstance(messages, (list, tuple)) else ():
-        try:
-            pending += filter(None, _long_fields(message.__dict__))
-        except (AttributeError, KeyError):
-            continue
+    left, pending = LONG, [] if beside is None else [beside]
+    for message in messages if type(messages) in (list, tuple) else ():
+        if issubclass(type(message), ChatMessage):
+            try:
+                pending += [one for one in _long_fields(message.__dict__) if one is not None]
+            except KeyError:  # a copy without validation
+                continue
     while pending and left > 0:
         item = pending.pop()
+        kind = type(item)  # of a value that nobody has checked yet, only the type is safe to ask
         left -= _AROUND
-        if isinstance(item, str):
+        if issubclass(kind, str):
             left -= len(item)
-        elif isinstance(item, dict):
+        elif issubclass(kind, dict):
             pending += [*item, *item.values()]
-        elif isinstance(item, list):
+        elif issubclass(kind, list):
             pending += item
-        elif (fields := getattr(item, "__dict__", None)) is not None:  # a part or a call
-            pending += filter(None, fields.values())
+        elif issubclass(kind, Put):
+            pending.append(item.value)
+        elif issubclass(kind, Model):  # a part or a call
+            pending += [one for one in item.__dict__.values() if one is not None]
     return left <= 0
 
 
