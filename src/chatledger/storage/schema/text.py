@@ -63,8 +63,8 @@ def decode_text(stored: str) -> str:
 
 
 def _decoded(stored: str) -> str:
-    """The text of an escaped cell. Python's own codec leaves pairs of backslashes, and takes more for an escape than the
-    ledger writes, so what it reads must be written as the same cell. A damaged cell keeps what is no escape.
+    """The text of an escaped cell. Python's own codec leaves pairs of backslashes, and takes for an escape what the
+    ledger does not write, so what it reads must be written as the same cell. A damaged cell keeps what is no escape.
     """
     try:
         text = stored[1:].encode("raw_unicode_escape").decode("raw_unicode_escape").replace(r"\\", "\\")
