@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chatledger import ChatMessage, ToolCall
 from chatledger.formats import get_codec
-from chatledger.formats.model_view import model_view
+from chatledger.formats.model_view import model_view, provider_names
+from chatledger.formats.registry import BUILT_IN
 from chatledger.rules import OpenCall, Tip, closing_results
 from chatledger.rules.invariants import find_call
 from chatledger.rules.open_calls import OpenCalls
@@ -48,7 +51,7 @@ def conversation(count: int, *, same: bool) -> list[ChatMessage]:
     return [ChatMessage(role="user", content="?"), ChatMessage(role="assistant", tool_calls=calls), *results, *results]
 
 
-def steps_of(work: Any) -> int:
+def steps_of(work: Callable[..., object], *given: object) -> int:
     """The lines and calls of Python that the work runs, with one for each element of a comprehension."""
     steps = 0
 
@@ -59,28 +62,24 @@ def steps_of(work: Any) -> int:
 
     sys.settrace(note)
     try:
-        work()
+        work(*given)
     finally:
         sys.settrace(None)
     return steps
 
 
-FORMATS = ("anthropic", "google-adk", "kosong", "langchain", "openai-chat", "openai-responses", "pydantic-ai", "qwen-agent")
-
-
-def test_twice_the_calls_take_twice_the_steps() -> None:
-    for same in (False, True):
-        few, many = conversation(100, same=same), conversation(400, same=same)
-        for name in (*FORMATS, "agent-framework", "message-file"):
-            codec = get_codec(name)
-            assert steps_of(lambda: codec.encode(many)) < 6 * steps_of(lambda: codec.encode(few)), (name, same)
-        for name in ("anthropic", "openai-chat", "openai-responses"):
-            codec = get_codec(name)
-            assert steps_of(lambda: model_view(codec, many)) < 6 * steps_of(lambda: model_view(codec, few)), name
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name != "agent-service"])
+def test_four_times_the_calls_take_four_times_the_steps(name: str, same: bool) -> None:
+    codec = get_codec(name)
+    few, many = conversation(100, same=same), conversation(400, same=same)
+    assert steps_of(codec.encode, many) < 6 * steps_of(codec.encode, few)
+    if name in provider_names():
+        assert steps_of(model_view, codec, many) < 6 * steps_of(model_view, codec, few)
 
 
 def test_closing_many_calls_takes_few_steps_for_each() -> None:
-    def tip(count: int) -> Tip:
-        return Tip(open_calls=tuple(OpenCall(0, 1, idx, f"c{idx}", "f") for idx in range(count)))
-
-    assert steps_of(lambda: closing_results(tip(400))) < 6 * steps_of(lambda: closing_results(tip(100)))
+    few, many = (
+        Tip(open_calls=tuple([OpenCall(0, 1, idx, f"c{idx}", "f") for idx in range(count)])) for count in (100, 400)
+    )
+    assert steps_of(closing_results, many) < 6 * steps_of(closing_results, few)

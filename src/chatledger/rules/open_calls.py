@@ -1,4 +1,4 @@
-"""Pairs thousands of calls with thousands of results: `find_call` looks at all open calls for each result, and here each
+"""Pairs thousands of calls with thousands of results. For each result `find_call` looks at all open calls; here each
 call is looked at a few times in all.
 """
 

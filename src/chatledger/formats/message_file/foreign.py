@@ -9,7 +9,6 @@ Each item is a draft until the last message was read, since its outputs and call
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +26,7 @@ from chatledger.formats.message_file.write import (
 )
 from chatledger.models import BACK, ChatMessage, TextPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonObject, json_problem
+from chatledger.models.json_scan import read_text
 from chatledger.rules.open_calls import OpenCalls
 from chatledger.rules.tip import OpenCall
 
@@ -251,7 +251,7 @@ def _note_run(draft: Draft, message: ChatMessage) -> None:
 def _parsed(text: str) -> JsonObject:
     """The object of a JSON text; any other text under the key RAW."""
     try:
-        value = json.loads(text)
+        value = read_text(text)
     except (ValueError, RecursionError):
         return {RAW: text}
     if not isinstance(value, dict) or json_problem(value, max_depth=MAX_DEPTH) is not None:
