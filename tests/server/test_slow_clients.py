@@ -23,6 +23,12 @@ def limited(ledger: Ledger) -> FastAPI:
     return create_app(ledger, authenticate=by_header, limits=LIMITS)
 
 
+@pytest.fixture
+def patient(ledger: Ledger) -> FastAPI:
+    """It has time enough to begin a long answer on a busy machine."""
+    return create_app(ledger, authenticate=by_header, limits=ServerLimits(request_seconds=8))
+
+
 async def send(port: int, text: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
     writer.write(text.replace("\n", "\r\n").encode())
@@ -57,7 +63,7 @@ async def test_a_client_that_does_not_read_its_stream_loses_it(limited: FastAPI,
 
 
 async def test_a_page_that_nobody_reads_is_not_kept(
-    limited: FastAPI, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    patient: FastAPI, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stood in the buffer of its connection, for as long as the client liked."""
     transports: list[asyncio.Transport] = []
@@ -70,7 +76,7 @@ async def test_a_page_that_nobody_reads_is_not_kept(
     monkeypatch.setattr(Protocol, "connection_made", noting)
     for _ in range(2):
         await ledger.messages.append("t", [ChatMessage(role="user", content="x" * 3_900_000)], create=True)
-    async with listening(limited) as port:
+    async with listening(patient) as port:
         with contextlib.ExitStack() as stack:
             clients = [stack.enter_context(socket.socket()) for _ in range(3)]
             for client in clients:
@@ -82,10 +88,10 @@ async def test_a_page_that_nobody_reads_is_not_kept(
             await until(lambda: all(one.is_closing() for one in transports))
 
 
-async def test_a_slow_client_gets_its_whole_page(limited: FastAPI, ledger: Ledger) -> None:
+async def test_a_slow_client_gets_its_whole_page(patient: FastAPI, ledger: Ledger) -> None:
     long = ChatMessage(role="user", content="x" * 500_000)
     await ledger.messages.append("t", [long, long], create=True)
-    async with listening(limited) as port:
+    async with listening(patient) as port:
         reader, writer = await send(port, READ.decode().replace("\r\n", "\n"))
         received = b""
         while not received.endswith(b"}"):
