@@ -154,8 +154,8 @@ def read_forms_of_any_size() -> None:
 
 
 def read_bodies_of_any_number_of_values() -> None:
+    from chatledger.models.json_scan import Count
     from chatledger.server import json_request
-    from chatledger.server.body_scan import Count
 
     put(json_request, scan=lambda body, *, deepest: Count())
 

@@ -6,18 +6,24 @@ import asyncio
 import json
 import logging
 import os
+import re
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatledger import Ledger, StorageError
 from chatledger.admin import migrate
 from chatledger.cli import main
 from chatledger.errors import SchemaMismatch
+from chatledger.models import secrets
 from chatledger.models.secrets import SECRET_NAMES, is_secret_name, masked, masked_text
+from chatledger.storage.repositories import runs
 from tests.conftest import Database
 from tests.migrations.access import all_rows
 
@@ -195,3 +201,32 @@ def test_the_environment_is_not_quoted(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setitem(os.environ, "CHATLEDGER_URL", URLS[0])
     assert main(["threads", "--debug"]) != 0
     assert CANARY not in str(capsys.readouterr())
+
+
+PIECES = st.sampled_from(
+    ["api", "key", "Key", "_", "-", ".", " ", "secret", "Access", "token", "x" * 30, "A", "\n", "pass", "word"]
+)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_the_end_of_a_name_says_whether_it_is_secret(name: str) -> None:
+    words = secrets._WORD.sub("_", name).lower()
+    whole = re.fullmatch(rf"(?:.*_)?(?:{'|'.join(SECRET_NAMES)})", words[-60:])
+    assert is_secret_name(name) == (whole is not None and len(name) <= 200)
+
+
+async def test_the_secrets_of_many_names_are_masked_apart_from_the_event_loop(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def noted(value: Any) -> Any:
+        threads.append(threading.get_ident())
+        return masked(value)
+
+    monkeypatch.setattr(runs, "masked", noted)
+    await ledger.threads.create("t")
+    run = await ledger.runs.start("t", input={f"api_key{number}": number for number in range(20_000)} | {"api_key": 1})
+    assert (run.input or {})["api_key"] == "***"
+    assert threading.get_ident() not in threads
+    assert len(threads) == 2

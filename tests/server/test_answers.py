@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -20,6 +21,8 @@ from chatledger.storage.history.path import load_path
 from chatledger.storage.repositories import bounded, kv, thread_list
 from chatledger.storage.repositories.messages import MessageRepository
 from tests.server.conftest import by_header, client_of, json_of
+from tests.server.steps import CALLS as MOST_CALLS
+from tests.server.steps import counted
 
 PAGE = (conversation, login, media, static, threads, usage)
 MOST = LARGEST + LARGEST_MESSAGE + 100_000
@@ -137,6 +140,56 @@ async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(
     await walk(eve)
     assert max(map(sum, read)) > LARGEST / 2
     assert max(sum(sizes[:-1]) for sizes in read) <= LARGEST  # SQLite ends behind the first row that does not fit
+
+
+def said(role: str, **fields: Any) -> dict[str, Any]:
+    return {"role": role, **fields}
+
+
+NUMBER = int("9" * 4_299)
+CALLS = [{"id": f"c{number}", "name": "f", "arguments": "{}"} for number in range(4_000)]
+HOSTILE: dict[str, list[dict[str, Any]]] = {
+    "images": [said("user", content=[{"kind": "image", "data": "QUJD", "mime_type": "image/png"}] * 7_000)],
+    "unknown parts": [said("user", content=[{"kind": "z", "a": 1}] * 7_000)],
+    "texts": [said("user", content=[{"kind": "text", "text": "x"}] * 9_900)],
+    "halves of pairs": [said("user", content="\ud800" * 690_000)],
+    "long numbers": [said("user", custom_data={"a": [NUMBER] * 15})],
+    "values in arguments": [
+        said("assistant", tool_calls=[{"id": "c", "name": "f", "arguments": '{"a":[' + "{}," * 14_900 + "1]}"}])
+    ],
+    "open calls": [said("assistant", tool_calls=CALLS)],
+    "calls of one id": [
+        said("assistant", tool_calls=[{**call, "id": "c"} for call in CALLS]),
+        *[said("tool", tool_call_id="c", content="r")] * 900,
+    ],
+}
+"""Messages that are much work for their size, each as large as a body may be."""
+SHOWN = (
+    "/v1/threads/h/messages?limit=200",
+    "/v1/threads/h/messages?limit=200&format=anthropic",
+    "/v1/threads/h/messages?last_turns=200&format=openai-responses&view=model",
+    "/threads/h",
+)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+async def test_what_is_much_work_for_its_size_holds_nobody_up(
+    ledger: Ledger, eve: httpx.AsyncClient, kind: str
+) -> None:
+    hello = {"create": True, "messages": [said("user", content="hello")]}
+    json_of(await eve.post("/v1/threads/h/messages", json=hello), 201)
+    for path in SHOWN:
+        await eve.get(path)  # the first request of a route prepares it
+    content = json.dumps({"rules": "lenient", "messages": HOSTILE[kind]}).encode()
+    async with counted() as steps:
+        answer = await eve.post("/v1/threads/h/messages", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 201, answer.text[:300]
+    assert steps.calls < 7 * MOST_CALLS, steps  # the driver of PostgreSQL takes each of 9,900 rows in the loop
+    for path in SHOWN:
+        async with counted() as steps:
+            answer = await eve.get(path)
+        assert answer.status_code in (200, 413, 422), (path, answer.text[:300])
+        assert (len(answer.content) <= MOST, steps.is_short) == (True, True), (path, steps)
 
 
 async def walk(eve: httpx.AsyncClient) -> None:

@@ -13,9 +13,9 @@ import pytest
 from pydantic import ValidationError
 
 from chatledger import ChatMessage, Ledger
-from chatledger.models.limits import MOST_VALUES
+from chatledger.models.json_scan import _PIECE, scan
+from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 from chatledger.server import Caller, TokenFile, create_app, json_request, state
-from chatledger.server.body_scan import _PIECE, scan
 from tests.server.conftest import by_header, client_of, json_of
 
 MANY = MOST_VALUES + 10
@@ -45,6 +45,74 @@ async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(
             assert refused.status_code == 413
             assert f"{MOST_VALUES:,} values" in refused.text
     assert await ledger.threads.count() == 0
+
+
+@pytest.mark.parametrize("path", ["/v1/threads/t/messages", "/v1/threads"])
+async def test_long_numbers_are_refused_with_the_place_of_the_first(
+    ledger: Ledger, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(text: str) -> Any:
+        raise AssertionError("the body was parsed")
+
+    long = "9" * 4_000
+    few, many = (f'{{"a": [{",".join([long] * count)}]}}' for count in (MOST_DIGITS // 4_000, MOST_DIGITS // 4_000 + 1))
+    async with client_of(create_app(ledger, authenticate=by_header)) as client:
+        said = f'{{"create": true, "messages": [{{"role": "user", "custom_data": {few}}}]}}'
+        json_of(await client.post("/v1/threads/t/messages", content=said, headers=JSON), 201)
+        monkeypatch.setattr(json_request, "_parse", parse)
+        refused = await client.post(path, content=many, headers=JSON)
+        assert refused.status_code == 413
+        assert f"body.7: numbers of more than 30 digits have more than {MOST_DIGITS:,} digits" in refused.text
+
+
+JSON = {"Content-Type": "application/json"}
+CALL = {"id": "c", "call_id": "c", "name": "f", "type": "function_call"}
+
+
+def asked(count: int) -> list[dict[str, Any]]:
+    """Two messages whose calls have so many values in a text together."""
+    text = "[" + "{}," * (count // 4 - 3) + "1]"
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": text}}
+    return [{"role": "assistant", "tool_calls": [{**call, "id": id_}]} for id_ in ("c", "d")]
+
+
+async def test_the_values_of_arguments_count_as_those_of_the_body(ledger: Ledger) -> None:
+    few, many = asked(MOST_VALUES), asked(MOST_VALUES + 100)
+    async with client_of(create_app(ledger, authenticate=by_header)) as client:
+        path, thread = "/v1/threads/t/messages", {"create": True, "format": "openai-chat"}
+        for body in ({**thread, "payload": many}, {"create": True, "messages": own(many)}):
+            refused = json_of(await client.post(path, json=body), 413)
+            assert refused["limit"] == "values in texts of JSON"
+            assert "up to message 1" in refused["detail"]
+        items = [{**CALL, "arguments": one["tool_calls"][0]["function"]["arguments"]} for one in many]
+        refused = json_of(await client.post("/v1/conversations", json={"items": items}), 400)  # OpenAI has no 413
+        assert "values in texts of JSON" in refused["error"]["message"]
+        assert await ledger.threads.count() == 0
+        json_of(await client.post(path, json={**thread, "payload": few}), 201)
+        stored = json_of(await client.get(f"{path}/{await id_of(ledger)}"))
+        whole = {**stored, "tool_calls": [{**stored["tool_calls"][0], "arguments": "[" + "1," * MOST_VALUES + "1]"}]}
+        assert json_of(await client.put(f"{path}/{stored['message_id']}", json=whole), 413)["limit"]
+
+
+def own(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages in the ledger's own model."""
+    return [
+        {"role": "assistant", "tool_calls": [{"id": call["id"], **call["function"]} for call in one["tool_calls"]]}
+        for one in messages
+    ]
+
+
+async def id_of(ledger: Ledger) -> str:
+    return (await ledger.messages.history("t")).messages[0].message_id or ""
+
+
+async def test_a_content_that_another_format_reads_as_json_counts_too(ledger: Ledger) -> None:
+    content = "[" + "{}," * MOST_VALUES + "1]"
+    said = {"role": "tool", "tool_call_id": "c", "content": content}
+    async with client_of(create_app(ledger, authenticate=by_header)) as client:
+        body = {"create": True, "rules": "lenient", "messages": [{**said, "format": "pydantic-ai", "residual": {}}]}
+        json_of(await client.post("/v1/threads/t/messages", json=body), 413)
+        json_of(await client.post("/v1/threads/t/messages", json={**body, "messages": [said]}), 201)
 
 
 def test_a_scan_counts_values_and_depth_outside_of_strings() -> None:

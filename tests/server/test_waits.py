@@ -60,6 +60,7 @@ READS = {
     **LISTS,
     "parts": "/v1/threads/parts/messages",
     "a prompt of parts": "/v1/threads/parts/messages?format=openai-chat&view=model",
+    "unknown parts in a format": "/v1/threads/unknown/messages?format=openai-chat",
     "a prompt of calls": "/v1/threads/calls/messages?format=openai-chat&view=model",
     "long messages": "/v1/threads/long/messages",
     "the page of parts": "/threads/parts",
@@ -96,7 +97,11 @@ async def steps_of_body(client: httpx.AsyncClient, name: str) -> Steps:
 @pytest.fixture
 async def filled(ledger: Ledger, client: httpx.AsyncClient) -> httpx.AsyncClient:
     """A tenant with what no step of the loop should handle at once."""
-    words = {"parts": [{"kind": "text", "text": "a"}] * 3_000, "long": LONG}
+    words: dict[str, Any] = {
+        "parts": [{"kind": "text", "text": "a"}] * 3_000,
+        "unknown": [{"kind": "z", "a": 1}] * 3_000,
+        "long": LONG,
+    }
     for thread, content in words.items():
         said = [{"role": "user", "content": content, "message_id": f"m{number}"} for number in range(3)]
         json_of(await client.post(f"/v1/threads/{thread}/messages", json={"create": True, "messages": said}), 201)
@@ -127,6 +132,23 @@ async def steps_of_read(client: httpx.AsyncClient, path: str) -> Steps:
         answer = await client.get(path)
     assert answer.status_code == 200, answer.text[:500]
     return steps
+
+
+@pytest.mark.parametrize("query", ["", "?format=anthropic", "?format=openai-chat", "?format=message-file"])
+async def test_no_call_of_c_writes_more_than_a_message(
+    filled: httpx.AsyncClient, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode, sizes = json.JSONEncoder.encode, list[int]()
+
+    def noting(own: json.JSONEncoder, value: Any) -> str:
+        text = encode(own, value)
+        sizes.append(len(text))
+        return text
+
+    monkeypatch.setattr(json.JSONEncoder, "encode", noting)
+    answer = await filled.get(f"/v1/threads/long/messages{query}")
+    assert len(answer.content) > 3 * len(LONG)
+    assert len(LONG) < max(sizes) < 2 * len(LONG)
 
 
 async def test_the_count_notices_what_the_loop_does(filled: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,3 +182,17 @@ print(sorted(name for name in sys.modules.keys() - before if name.startswith("ch
 def test_the_server_has_imported_what_requests_need(tmp_path: Path) -> None:
     words = [sys.executable, "-c", IMPORTS, str(tmp_path / "chat.db")]
     assert subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout == "[]\n"
+
+
+FROZEN = """
+import gc, sys
+from chatledger.server.process import ServeOptions, app
+ServeOptions(sys.argv[1], "default", None, None, None, [], True).to_environment()
+app()
+print(gc.get_freeze_count() > 9 * len(gc.get_objects()))
+"""
+
+
+def test_a_collection_does_not_look_at_what_the_server_imported(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", FROZEN, str(tmp_path / "chat.db")]
+    assert subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout == "True\n"

@@ -11,7 +11,11 @@ MAX_KEY_BYTES = 512
 
 
 MOST_VALUES = 30_000
-"""Maximum number of values in a body of the server, and in a message of an import, keys of objects not counted."""
+"""Maximum number of values in a body of the server, in a message of an import, and in a text that a format reads as
+JSON, keys of objects not counted.
+"""
+MOST_DIGITS = 64 * 1024
+"""Maximum number of digits in such a body or text of all numbers that have more than 30."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,15 @@ SECRET_NAMES = frozenset(
 """A name that ends in `_` and one of these counts as well: `openai_api_key`, `db_password`."""
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-. ]")
 _ENDING = re.compile(rf"(?:.*_)?(?:{'|'.join(sorted(SECRET_NAMES))})")
+_LAST_WORDS = tuple({name.rpartition("_")[2] for name in SECRET_NAMES})
+_LONGEST = 2 * max(map(len, SECRET_NAMES))
+"""No secret name is found further from the end of a name."""
 
 
 def is_secret_name(name: str) -> bool:
-    return len(name) <= 200 and _ENDING.fullmatch(_WORD.sub("_", name).lower()) is not None
+    if len(name) > 200 or not name.lower().endswith(_LAST_WORDS):
+        return False
+    return _ENDING.fullmatch(_WORD.sub("_", name[-_LONGEST:]).lower()) is not None
 
 
 def masked(value: JsonValue) -> JsonValue:

@@ -8,11 +8,15 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from chatledger.models.messages import ToolCall
+
 T = TypeVar("T")
 
 LIGHT = 1_000
 """The weight of what the event loop handles in one step. A value weighs 1, and so do so many characters:"""
 _CHARACTERS = 256
+_PARSED = 4
+"""Characters of the arguments of a call that weigh 1: a format may parse them, and values can be that short."""
 
 
 def is_light(*values: object) -> bool:
@@ -24,6 +28,8 @@ def is_light(*values: object) -> bool:
         if isinstance(item, str):
             left -= len(item) // _CHARACTERS
             continue
+        if isinstance(item, ToolCall) and isinstance(item.arguments, str):
+            left -= len(item.arguments) // _PARSED
         if isinstance(item, BaseModel):
             item = vars(item)
         if isinstance(item, Mapping) and len(item) < left:

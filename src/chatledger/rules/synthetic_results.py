@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from chatledger.models import ChatMessage
 from chatledger.rules.invariants import judge_one, must_wait
+from chatledger.rules.open_calls import OpenCalls
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 INTERRUPTED = "interrupted"
@@ -34,20 +33,12 @@ def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]
 
 
 def _in_order_of_answers(open_calls: tuple[OpenCall, ...]) -> Iterator[OpenCall]:
-    """The calls in their order, but each after those of its id that a result answers before it (`find_call`): those of
-    later messages, and those before it in its own. O(open calls).
-    """
-    waiting: defaultdict[str | None, list[OpenCall]] = defaultdict(list)  # the next one at the end
-    for _, calls in groupby(open_calls, key=lambda call: (call.branch, call.seq)):
-        for call in reversed([*calls]):
-            waiting[call.id].append(call)
-    done = set[OpenCall]()
-    for call in open_calls:
-        if call.id is None:
-            yield call
-        while call.id is not None and call not in done:
-            done.add(waiting[call.id][-1])
-            yield waiting[call.id].pop()
+    """The calls in their order, but each after those of its id that a result answers before it."""
+    waiting = OpenCalls(open_calls)
+    while (first := waiting.find(None, None)) is not None:
+        call = waiting.find(first.id, first.name) or first
+        yield call
+        waiting.close(call)
 
 
 def close_gaps(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> list[tuple[int, list[ChatMessage]]]:

@@ -189,9 +189,12 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def _from(model: type[M], source: object, **given: Any) -> M:
-    """The model with the fields of the same names. Messages are models, so they are not validated again."""
+    """The model with the fields of the same names. Messages are models, so they are not validated again. Losses become
+    models one by one: while Pydantic checks a whole list, no other thread runs.
+    """
     fields = {name: getattr(source, name) for name in model.model_fields if hasattr(source, name)}
-    fields |= {name: [asdict(one) for one in fields[name]] for name in ("losses", "repairs") if name in fields}
+    kinds: dict[str, type[BaseModel]] = {"losses": LostValue, "repairs": Repaired}
+    fields |= {name: [kind(**asdict(one)) for one in fields[name]] for name, kind in kinds.items() if name in fields}
     return model.model_validate({**fields, **given})
 
 

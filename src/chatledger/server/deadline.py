@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatledger.server.problems import problem
+
+PIECE = 64 * 1024
+"""Bytes that the server gives to a connection at once. The next piece waits until the client has taken this one, so a
+connection holds little of a response that nobody reads.
+"""
 
 
 class Deadline:
@@ -32,8 +38,9 @@ class Deadline:
                     if limit.expired():
                         raise TimeoutError  # the application went on although its time is over
                     begun = True
-                    limit.reschedule(clock() + self._seconds)
-                    await send(message)
+                    for piece in _pieces(message):
+                        limit.reschedule(clock() + self._seconds)
+                        await send(piece)
                     limit.reschedule(None)  # the next piece of a stream may take as long as it likes
 
                 await self._app(scope, receive, sending)
@@ -43,3 +50,11 @@ class Deadline:
             if not begun:
                 detail = f"no answer within {self._seconds:g} seconds; a write may be stored or not: send it again"
                 await problem(503, "Timeout", detail, headers={"Retry-After": "1"})(scope, receive, send)
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    body = message.get("body", b"")
+    last = max(len(body) - 1, 0) // PIECE * PIECE
+    for start in range(0, last, PIECE):
+        yield {"type": message["type"], "body": body[start : start + PIECE], "more_body": True}
+    yield {**message, "body": body[last:]} if last else message

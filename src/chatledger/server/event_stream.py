@@ -1,9 +1,9 @@
-"""Server-sent events as bytes: encoded once for all streams that send them, in pieces that a slow client takes."""
+"""Server-sent events as bytes, encoded once for all streams that send them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from weakref import WeakValueDictionary
 
@@ -17,8 +17,6 @@ from chatledger.server.json_response import to_json
 PING = 15.0
 """Seconds after which an idle stream sends a comment, so that nobody between takes it for dead."""
 COMMENT = b": ping\n\n"
-_PIECE = 64 * 1024
-"""Bytes that the server gives to a connection at once. The next piece waits until the client has taken this one."""
 
 
 class EventStream(StreamingResponse):
@@ -28,18 +26,12 @@ class EventStream(StreamingResponse):
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # a proxy must not hold events back
-        self._events, self._pieces = events, _in_pieces(events)
-        super().__init__(self._pieces, headers=headers)
+        self._events = events
+        super().__init__(events, headers=headers)
 
     async def stream_response(self, send: Send) -> None:
-        async with aclosing(self._events), aclosing(self._pieces):
+        async with aclosing(self._events):
             await super().stream_response(send)
-
-
-async def _in_pieces(events: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    async for event in events:
-        for start in range(0, len(event), _PIECE):
-            yield event[start : start + _PIECE]
 
 
 class Encoded:

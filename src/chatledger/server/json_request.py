@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from chatledger.models.json import MAX_DEPTH, Place
-from chatledger.models.limits import MOST_VALUES
-from chatledger.server.body_scan import scan
+from chatledger.models.json_scan import scan
+from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 
 if TYPE_CHECKING:
     from fastapi._compat import ModelField
@@ -85,6 +85,9 @@ def _require_bounded(body: bytes) -> None:
         raise InvalidBody.at("body", f"nested deeper than {_DEEPEST}")
     if count.values > MOST_VALUES:
         raise HTTPException(413, f"the body has more than {MOST_VALUES:,} values")
+    if count.digits > MOST_DIGITS:
+        what = f"numbers of more than 30 digits have more than {MOST_DIGITS:,} digits together"
+        raise HTTPException(413, f"body.{count.long_number}: {what}; the first one begins here")
 
 
 def _parse(text: str) -> Any:

@@ -29,17 +29,22 @@ async def respond(content: Any, status: int) -> Response:
 
 
 def in_pieces(content: Any) -> str:
-    """The JSON of an answer. Each element of its lists is written by itself: while Python writes a value, no other
-    thread runs, and the event loop waits too.
+    """The JSON of an answer. Each element of its lists, and of those of a payload, is written by itself: while Python
+    writes a value, no other thread runs, and the event loop waits too.
     """
     if isinstance(content, BaseModel):
         content = vars(content)
     if not isinstance(content, dict):
-        return _element(content)
-    return "{" + ",".join([f"{to_json(name)}:{_element(value)}" for name, value in content.items()]) + "}"
+        return _list(content)
+    parts = [(name, _fields(value) if isinstance(value, dict) else _list(value)) for name, value in content.items()]
+    return "{" + ",".join([f"{to_json(name)}:{text}" for name, text in parts]) + "}"
 
 
-def _element(value: Any) -> str:
+def _fields(value: dict[str, Any]) -> str:
+    return "{" + ",".join([f"{to_json(name)}:{_list(one)}" for name, one in value.items()]) + "}"
+
+
+def _list(value: Any) -> str:
     return f"[{','.join(map(to_json, value))}]" if isinstance(value, list) else to_json(value)
 
 

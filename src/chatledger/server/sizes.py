@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -10,6 +10,8 @@ from pydantic import AfterValidator
 from chatledger.errors import LimitExceeded
 from chatledger.models import ChatMessage
 from chatledger.models.json import JsonObject, json_bytes, text_bytes
+from chatledger.models.json_scan import scan
+from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 from chatledger.server.json_response import to_json
 
 LARGEST_MESSAGE = 4 * 1024 * 1024
@@ -63,12 +65,20 @@ def require_short_names(message: ChatMessage) -> ChatMessage:
 
 
 def require_small(messages: Any) -> None:
-    """Raises LimitExceeded for a message, or an element of a payload, that is too large for one answer."""
+    """Raises LimitExceeded for a message, or an element of a payload, that is too large for one answer, and for texts
+    of JSON that have more values than a body may have.
+    """
+    values = digits = 0
     for at, message in enumerate(_elements(messages)):
         size = len(to_json(message))
         if size > LARGEST_MESSAGE:
             detail = f"bytes of message {at}: {size:,} given, at most {LARGEST_MESSAGE:,} allowed"
             raise LimitExceeded("bytes of a message", size, LARGEST_MESSAGE, detail=detail)
+        for text in _json_texts(message):
+            count = scan(text.encode("utf-8", "surrogatepass"))
+            values, digits = values + count.values, digits + count.digits
+        _require_few("values", values, MOST_VALUES, at)
+        _require_few("digits of long numbers", digits, MOST_DIGITS, at)
 
 
 def _elements(payload: Any) -> Iterator[Any]:
@@ -78,3 +88,32 @@ def _elements(payload: Any) -> Iterator[Any]:
             yield from value if isinstance(value, list) else [value]
     else:
         yield from payload if isinstance(payload, list) else [payload]
+
+
+def _require_few(what: str, given: int, most: int, at: int) -> None:
+    if given > most:
+        limit = f"{what} in texts of JSON"
+        raise LimitExceeded(limit, given, most, detail=f"{limit}: more than {most:,} up to message {at}")
+
+
+def _json_texts(message: Any) -> Iterator[str]:
+    """The texts of a message that another format reads as JSON: arguments of calls, and a content of which a residual
+    may say that it is JSON. Of a payload, each text under a name of arguments.
+    """
+    if isinstance(message, ChatMessage):
+        given = [call.arguments for call in message.tool_calls or ()]
+        if message.residual is not None:
+            given += [message.content] if isinstance(message.content, str) else []
+        yield from (text for text in given if isinstance(text, str))
+        return
+    pending = [message]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Mapping):
+            yield from (text for name in _ARGUMENTS if isinstance(text := item.get(name), str))
+            pending += item.values()
+        elif isinstance(item, list):
+            pending += item
+
+
+_ARGUMENTS = ("arguments", "args")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -156,3 +158,43 @@ def test_a_key_of_more_bytes_is_refused_with_its_size(key: str, size: int) -> No
 def test_an_empty_key_is_refused() -> None:
     with pytest.raises(LimitExceeded, match="thread_id must not be empty; 1 to 512 bytes are allowed"):
         encode_key("", "thread_id")
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """The functions that the work calls."""
+    calls = 0
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("text", ["\ud800" * 10_000, "\ud800a" * 10_000, "\x00\\" * 10_000, "\ud800\udc00" * 10_000])
+def test_no_function_is_called_for_each_escape(text: str) -> None:
+    stored, written = encode_text(text), encode_json([text])
+    assert calls_of(lambda: encode_text(text)) < 50
+    assert calls_of(lambda: decode_text(stored)) < 50
+    assert calls_of(lambda: encode_json({text: text})) < 50
+    assert calls_of(lambda: decode_json(written)) < 50
+
+
+@pytest.mark.parametrize(
+    ("damaged", "text"),
+    [
+        ("\\", "\\"),
+        ("\\ud80", "\\ud80"),
+        ("\\U0001f600", "\\U0001f600"),
+        ("\\uD800", "\\uD800"),
+        ("\\u0041", "A"),
+        ("\\n\\ud800", "\\n\ud800"),
+    ],
+)
+def test_what_is_no_escape_of_ours_stays(damaged: str, text: str) -> None:
+    assert decode_text(ESCAPE_MARK + damaged) == text

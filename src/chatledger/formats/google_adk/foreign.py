@@ -15,7 +15,8 @@ from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.signatures import GOOGLE, signed_by, signer_of
 from chatledger.models import LENIENT, ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
-from chatledger.models.json import MAX_DEPTH, json_problem, loads
+from chatledger.models.json import MAX_DEPTH, json_problem
+from chatledger.models.json_scan import read_text
 
 _ROLES = ("user", "assistant", "tool")
 _DEPTH = MAX_DEPTH - 16
@@ -62,7 +63,7 @@ def _fit_arguments(call: ToolCall) -> object:
     if not isinstance(call.arguments, str):
         return call.arguments
     try:
-        value = loads(call.arguments)
+        value = read_text(call.arguments)
     except (ValueError, RecursionError):
         return call.arguments
     is_kept = isinstance(value, dict) and json_problem(value, max_depth=_DEPTH) is None

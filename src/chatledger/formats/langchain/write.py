@@ -11,13 +11,12 @@ The dict has every field of its class, in the order of the class. The residual h
 
 from __future__ import annotations
 
-import json
-
 from chatledger.formats.langchain.parts import write_block
 from chatledger.formats.wire.residual import FORM, keep_deep, nested, restore, restore_deep
 from chatledger.formats.wire.signatures import signed_by
 from chatledger.models import ChatMessage, Part, ThinkPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem
+from chatledger.models.json_scan import read_text
 
 NAME = "langchain"
 
@@ -143,9 +142,9 @@ def write_call(call: ToolCall, was_invalid: bool = False) -> tuple[JsonObject, b
 
 
 def parse_object(text: str) -> JsonObject | None:
-    """The JSON object of a text; None for any other text, and for an object that is nested too deep."""
+    """The JSON object of a text; None for any other text, and for an object that is too deep or has too many values."""
     try:
-        value = json.loads(text)
+        value = read_text(text)
     except (ValueError, RecursionError):
         return None
     is_kept = isinstance(value, dict) and json_problem(value, max_depth=_DEPTH) is None

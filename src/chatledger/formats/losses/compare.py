@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 from chatledger.formats.losses import codes
 from chatledger.formats.losses.compare_parts import Channel, Thoughts, calls_of, channel_of, compare_parts
 from chatledger.models import ChatMessage, ThinkPart, ToolCall
-from chatledger.models.json import JsonValue, loads, same_json
+from chatledger.models.json import JsonValue, same_json
+from chatledger.models.json_scan import read_text
 
 Found: TypeAlias = tuple[int, str, str]
 Said: TypeAlias = Sequence[tuple[int, ChatMessage]]
@@ -141,7 +142,7 @@ def _meant(arguments: JsonValue) -> JsonValue:
         if not arguments.strip():
             return {}
         try:
-            return loads(arguments)
+            return read_text(arguments)
         except (ValueError, RecursionError):
             return arguments
     return {} if arguments is None else arguments

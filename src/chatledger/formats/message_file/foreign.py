@@ -9,7 +9,6 @@ Each item is a draft until the last message was read, since its outputs and call
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,8 +26,9 @@ from chatledger.formats.message_file.write import (
 )
 from chatledger.models import BACK, ChatMessage, TextPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonObject, json_problem
-from chatledger.rules.invariants import answer
-from chatledger.rules.tip import OpenCall, Tip
+from chatledger.models.json_scan import read_text
+from chatledger.rules.open_calls import OpenCalls
+from chatledger.rules.tip import OpenCall
 
 
 @dataclass(slots=True, eq=False)
@@ -47,15 +47,16 @@ class Draft:
     call: int | None = None
     owner: Draft | None = None
     outputs: list[JsonObject] = field(default_factory=list)
+    nonces: set[str] = field(default_factory=set)
     answering: list[int] = field(default_factory=list)
     calls: list[Draft] = field(default_factory=list)
 
     def add_outputs(self, outputs: Sequence[JsonObject], source: int) -> None:
         """Add the outputs of a message. An output whose nonce is taken gets another nonce."""
         for output in outputs:
-            taken = {own["nonce"] for own in self.outputs}
-            is_taken = output["nonce"] in taken
-            self.outputs.append({**output, "nonce": f"{output['nonce']}_{len(taken)}"} if is_taken else output)
+            is_taken = output["nonce"] in self.nonces
+            self.outputs.append({**output, "nonce": f"{output['nonce']}_{len(self.nonces)}"} if is_taken else output)
+            self.nonces.add(self.outputs[-1]["nonce"])
         if outputs:
             self.answering.append(source)
 
@@ -79,7 +80,8 @@ class Drafts:
 
     def __init__(self) -> None:
         self.all: list[Draft] = []
-        self.open_calls: tuple[OpenCall, ...] = ()
+        self.open_calls = OpenCalls()
+        self.last_message: Draft | None = None
         self._at: dict[tuple[int, int | None], Draft] = {}
 
     def add(self, draft: Draft) -> Draft:
@@ -88,8 +90,9 @@ class Drafts:
         if draft.owner is not None:
             draft.owner.calls.append(draft)
         if draft.call is not None:
-            call = (draft.message.tool_calls or [])[draft.call]
-            self.open_calls += (OpenCall(0, draft.position, draft.call, call.id, call.name),)
+            self.open_calls.add([_open_call(draft, draft.call)])
+        else:
+            self.last_message = draft
         return draft
 
     def at(self, position: int | None, call: int | None) -> Draft | None:
@@ -97,13 +100,13 @@ class Drafts:
 
     def answer(self, draft: Draft, outputs: Sequence[JsonObject], source: int) -> None:
         draft.add_outputs(outputs, source)
-        self.open_calls = tuple(
-            call for call in self.open_calls if (call.seq, call.idx) != (draft.position, draft.call)
-        )
+        if draft.call is not None:
+            self.open_calls.close(_open_call(draft, draft.call))
 
-    @property
-    def last_message(self) -> Draft | None:
-        return next((draft for draft in reversed(self.all) if draft.call is None), None)
+
+def _open_call(draft: Draft, idx: int) -> OpenCall:
+    call = (draft.message.tool_calls or [])[idx]
+    return OpenCall(0, draft.position, idx, call.id, call.name)
 
 
 RAW = "_raw"
@@ -186,7 +189,7 @@ class Adopter:
             self._drafts.add(Draft(message, position, index, _call(call, owner), call=idx, owner=owner))
 
     def _adopt_result(self, message: ChatMessage, position: int, index: int) -> None:
-        call, _ = answer(Tip(open_calls=self._drafts.open_calls), message)
+        call = self._drafts.open_calls.find(message.tool_call_id, message.name)
         outputs = _outputs(position, _said(message))
         draft = None if call is None else self._drafts.at(call.seq, call.idx)
         if draft is not None or outputs:
@@ -248,7 +251,7 @@ def _note_run(draft: Draft, message: ChatMessage) -> None:
 def _parsed(text: str) -> JsonObject:
     """The object of a JSON text; any other text under the key RAW."""
     try:
-        value = json.loads(text)
+        value = read_text(text)
     except (ValueError, RecursionError):
         return {RAW: text}
     if not isinstance(value, dict) or json_problem(value, max_depth=MAX_DEPTH) is not None:

@@ -13,6 +13,7 @@ from chatledger.formats.model_view.repairs import RepairLog
 from chatledger.formats.wire.arguments import as_object, fit_arguments
 from chatledger.models import ChatMessage, ToolCall
 from chatledger.models.json import dumps
+from chatledger.models.json_scan import is_crowded
 from chatledger.models.trusted import copy_with
 
 
@@ -39,7 +40,10 @@ def with_text(call: ToolCall) -> ToolCall:
 
 
 def _is_object_text(call: ToolCall) -> bool:
-    return isinstance(call.arguments, str) and not _is_blank(call) and as_object(call.arguments) is not None
+    """Whether the API gets the text as it is: an object, or a text of too many values to find out."""
+    if not isinstance(call.arguments, str) or _is_blank(call):
+        return False
+    return is_crowded(call.arguments) or as_object(call.arguments) is not None
 
 
 def _is_blank(call: ToolCall) -> bool:

@@ -15,7 +15,7 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.models import ChatMessage, Part, TextPart
 from chatledger.rules import OpenCall, Tip, closing_results
-from chatledger.rules.invariants import answer
+from chatledger.rules.open_calls import OpenCalls
 
 
 @dataclass(slots=True)
@@ -51,23 +51,22 @@ class _Pairing:
         self.results: dict[tuple[int, int], int] = {}
         self.doubled: set[int] = set()
         self.others_before = [0, *accumulate(message.role != "tool" for message in messages)]
-        waiting: tuple[OpenCall, ...] = ()
-        answered: tuple[str | None, ...] = ()
+        waiting = OpenCalls()
+        answered: set[str | None] = set()
         for position, message in enumerate(messages):
             if message.role == "user":
-                answered = ()
+                answered.clear()
             if message.role == "tool":
-                call, problem = answer(Tip(open_calls=waiting, answered=answered), message)
+                call = waiting.find(message.tool_call_id, message.name)
                 if call is not None:
-                    waiting = tuple(other for other in waiting if other is not call)
-                    answered = (*answered, call.id)
+                    waiting.close(call)
+                    answered.add(call.id)
                     self.calls[position] = call
                     self.results[call.seq, call.idx] = position
-                elif problem is not None and problem.rule == "R7":
+                elif message.tool_call_id is not None and message.tool_call_id in answered:
                     self.doubled.add(position)
-            waiting += tuple(
-                OpenCall(0, position, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ())
-            )
+            calls = enumerate(message.tool_calls or ())
+            waiting.add(OpenCall(0, position, idx, call.id, call.name) for idx, call in calls)
 
     def is_directly_behind(self, asker: int, result: int) -> bool:
         """Whether there are only results between the two messages."""

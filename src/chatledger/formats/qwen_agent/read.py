@@ -125,8 +125,7 @@ def _has_default_id(result: ChatMessage, pairing: Pairing) -> bool:
     """
     if result.role != "tool" or result.tool_call_id != DEFAULT_ID:
         return False
-    ids = {call.id for call in pairing.open_calls}
-    return None in ids and DEFAULT_ID not in ids
+    return pairing.open_calls.has(None) and not pairing.open_calls.has(DEFAULT_ID)
 
 
 def read_message(

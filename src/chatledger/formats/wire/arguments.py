@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chatledger.models.json import JsonObject, JsonValue, dumps, json_problem, loads
+from chatledger.models.json import JsonObject, JsonValue, dumps, json_problem
+from chatledger.models.json_scan import read_text
 
 RAW = "_raw"
 """The only key of an object that was made of other arguments; it holds their text."""
@@ -10,7 +11,9 @@ _DEPTH = 480  # less than the 500 levels of a payload: the object is a few level
 
 
 def fit_arguments(arguments: str | JsonObject | None) -> JsonObject:
-    """The arguments as an object. Any other value, such as a text that was cut off, becomes text under one key."""
+    """The arguments as an object. Any other value, such as a text that was cut off or that has too many values to be
+    parsed, becomes text under one key.
+    """
     value = as_object(arguments)
     if value is not None:
         return value
@@ -25,6 +28,6 @@ def as_object(arguments: str | JsonObject | None) -> JsonObject | None:
 
 def _parsed(text: str) -> JsonValue:
     try:
-        return loads(text) if text.strip() else {}
+        return read_text(text) if text.strip() else {}
     except (ValueError, RecursionError):
         return None

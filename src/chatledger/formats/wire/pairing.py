@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatledger.models import ChatMessage
-from chatledger.rules.invariants import answer
-from chatledger.rules.tip import OpenCall, Tip
+from chatledger.rules.open_calls import OpenCalls
+from chatledger.rules.tip import OpenCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Pairing:
     """Follows the messages of one payload in their order. `place` is a message's position in it."""
 
     def __init__(self) -> None:
-        self.open_calls: tuple[OpenCall, ...] = ()
+        self.open_calls = OpenCalls()
         self._askers: dict[int, ChatMessage] = {}
 
     def ask(self, message: ChatMessage, place: int) -> list[str]:
@@ -39,16 +39,16 @@ class Pairing:
         if not message.tool_calls:
             return []
         calls = [OpenCall(0, place, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls)]
-        self.open_calls += tuple(calls)
+        self.open_calls.add(calls)
         self._askers[place] = message
         return [_id_of(message, call) for call in calls]
 
     def answer(self, result: ChatMessage) -> Answered | None:
         """The call that the result answers, which is now closed; None if it answers none."""
-        call, _ = answer(Tip(open_calls=self.open_calls), result)
+        call = self.open_calls.find(result.tool_call_id, result.name)
         if call is None:
             return None
-        self.open_calls = tuple(waiting for waiting in self.open_calls if waiting is not call)
+        self.open_calls.close(call)
         return Answered(call, self._askers[call.seq])
 
     def follow(self, message: ChatMessage, place: int) -> Answered | None:

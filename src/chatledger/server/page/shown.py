@@ -13,11 +13,13 @@ from markupsafe import Markup
 from chatledger.models import ChatMessage, Feedback, OpaquePart, Run, TextPart, ThinkPart, ToolCall
 from chatledger.models.parts import MediaPart
 from chatledger.server.page.html import encodable, pretty
-from chatledger.server.page.markdown import to_html
+from chatledger.server.page.markdown import to_html, weight
 from chatledger.server.page.media import content_of, parts_of
 
 MARKDOWN = 20_000
-"""The longest text that is read as Markdown, in characters. Hostile texts of this length take 0.3 s."""
+"""The longest text that is read as Markdown, in characters."""
+ELEMENTS, ELEMENTS_OF_PAGE = 4_000, 10_000
+"""The most elements that such a text may have, and those of a page together. 1,000 take up to 30 ms."""
 MARKDOWN_OF_PAGE = 50_000
 """The most characters of a page that are read as Markdown, from its newest message on. Older ones are plain text."""
 TEXT = 100_000
@@ -102,7 +104,7 @@ class Renderer:
     def __init__(self, source: Source, *, limit: int | None = TEXT) -> None:
         self._source = source
         self._limit = limit
-        self._markdown_left = MARKDOWN_OF_PAGE if limit is not None else None
+        self._markdown_left = (MARKDOWN_OF_PAGE, ELEMENTS_OF_PAGE) if limit is not None else None
 
     def show(self, messages: Sequence[ChatMessage], beside: Beside | None = None) -> list[Shown]:
         """The messages in order. A result is part of the message whose call it answers, if that is among them."""
@@ -153,12 +155,19 @@ class Renderer:
         """An answer is Markdown. What people and programs write stays as it is, with its line ends."""
         if message.role == "tool":
             return self._code(text)
-        left = self._markdown_left
-        if message.role != "assistant" or len(text) > MARKDOWN or (left is not None and len(text) > left):
+        if message.role != "assistant" or len(text) > MARKDOWN or not self._has_room(len(text), weight(text)):
             return self._plain(text)
-        if left is not None:
-            self._markdown_left = left - len(text)
         return Text(text, to_html(encodable(text)))
+
+    def _has_room(self, characters: int, elements: int) -> bool:
+        """Whether a text may be read as Markdown. If so, the page has less room for others."""
+        if elements > ELEMENTS or self._markdown_left is None:
+            return elements <= ELEMENTS
+        left = (self._markdown_left[0] - characters, self._markdown_left[1] - elements)
+        if min(left) < 0:
+            return False
+        self._markdown_left = left
+        return True
 
     def _plain(self, text: str, *, is_code: bool = False) -> Text:
         shown = text if self._limit is None else text[: self._limit]

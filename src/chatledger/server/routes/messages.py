@@ -79,7 +79,8 @@ async def read_messages(
         found = MessagePage.of(thread_id, await ledger.messages.history(thread_id, **window))
     else:
         formatted = await ledger.history(thread_id, format=format, view=view, as_="dicts", **window)
-        found = await apart(lambda: MessagePage.of(thread_id, formatted), formatted.payload, formatted.repairs)
+        weighed = (formatted.messages, formatted.payload, formatted.repairs)  # losses are measured when they are read
+        found = await apart(lambda: MessagePage.of(thread_id, formatted), *weighed)
     await require_small_answer(found)
     response.headers["ETag"] = f'"{found.mark}"'
     return found

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from unicodedata import category, combining, normalize
 
-from chatledger.models.json import text_bytes
-
 MOST_MARKS = 30
 """The combining marks that may follow each other. No script needs as many."""
 _BREAK = "\u034f"  # the combining grapheme joiner: nothing is sorted or composed across it
@@ -22,6 +20,8 @@ _SUSPECT = 13
 BLOCK = 4_096
 """The characters of a block; the last of them may be followed by as many that compose with the one before them."""
 _ASCII_BLOCK = 65_536
+_OF_A_LETTER = 3
+"""The work of a character that is not of ASCII."""
 _OF_MARKS = 8
 """Breaking a long run of marks takes so many times as long as folding other text."""
 _HIGH = "\U00010000-\U0001ffff"
@@ -39,17 +39,18 @@ def folded(text: str) -> str:
 
 
 def folded_blocks(text: str) -> Iterator[tuple[str, int]]:
-    """The folded text in blocks, each with its work: its bytes in UTF-8, before or after, whichever are more."""
-    if text.isascii():
-        for start in range(0, len(text), _ASCII_BLOCK):
-            block = text[start : start + _ASCII_BLOCK].lower()
-            yield block, len(block)
-    else:
-        one, run = _marks()
-        for block in _blocks(text):
-            is_suspect = one.search(block[_SUSPECT - 1 :: _SUSPECT])  # a long run has a mark at one of these places
-            words = _fold(run.sub(_broken, block) if is_suspect else block)
-            yield words, max(text_bytes(block), text_bytes(words)) * (_OF_MARKS if is_suspect else 1)
+    """The folded text in blocks, each with its work."""
+    return map(folded_block, _slices(text) if text.isascii() else _blocks(text))
+
+
+def folded_block(block: str) -> tuple[str, int]:
+    """The folded block, and its work: about its bytes in UTF-8, before or after, whichever are more."""
+    if block.isascii():
+        return block.lower(), len(block)
+    one, run = _marks()
+    is_suspect = one.search(block[_SUSPECT - 1 :: _SUSPECT])  # a long run has a mark at one of these places
+    words = _fold(run.sub(_broken, block) if is_suspect else block)
+    return words, max(len(block), len(words)) * (_OF_A_LETTER * _OF_MARKS if is_suspect else _OF_A_LETTER)
 
 
 def one_blank(text: str) -> str:
@@ -60,6 +61,10 @@ def one_blank(text: str) -> str:
 
 def _fold(text: str) -> str:
     return normalize("NFKC", normalize("NFKC", text).casefold())
+
+
+def _slices(text: str) -> Iterator[str]:
+    return (text[start : start + _ASCII_BLOCK] for start in range(0, len(text), _ASCII_BLOCK))
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from chatledger.models import Page, Run, RunPrices, RunStatus, Usage, UsageSumma
 from chatledger.models.base import read_moment, refuse_own_fields, refusing
 from chatledger.models.json import JsonValue, same_json
 from chatledger.models.secrets import masked, masked_text
+from chatledger.models.weight import apart
 from chatledger.storage.append.run_end import ended_by_ledger
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
@@ -81,7 +82,7 @@ class RunRepository:
                 metadata=metadata,
                 started_at=datetime.now(UTC),
             )
-        run = run.model_copy(update={"input": masked(run.input), "metadata": masked(run.metadata)})
+        run = await apart(lambda: _without_secrets(run), run.input, run.metadata)
         encode_key(run.run_id, "run_id")
         encode_key(thread_id, "thread_id")
         return await self._scope.write(lambda sql: _start(sql, self._scope.tenant, run))
@@ -222,6 +223,10 @@ def to_run(tenant: Tenant, row: Any) -> Run:
     decrypted = decrypt_values(tenant, runs, row)
     fields = {name: decrypted[name] for name in row if name not in ("tenant_id", *_USAGE)}
     return to_model(Run, runs, row, {**fields, "usage": _usage(row)})
+
+
+def _without_secrets(run: Run) -> Run:
+    return run.model_copy(update={"input": masked(run.input), "metadata": masked(run.metadata)})
 
 
 def _start(sql: Sql, tenant: Tenant, run: Run) -> Run:

@@ -35,7 +35,7 @@ from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_val
 from chatledger.storage.rows.messages import is_damage
 from chatledger.storage.schema.columns import Key, Moment, can_decode
 from chatledger.storage.schema.tables import branches, message_parts, messages, threads, tool_calls
-from chatledger.storage.schema.text import ESCAPE_MARK, UNREADABLE, decode_text, encode_text, to_microseconds
+from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text, to_microseconds
 
 _THREADS = 200
 """The threads that one statement looks up."""
@@ -134,12 +134,8 @@ class _Scan:
     """Where the work was too much, within a batch."""
 
     @property
-    def has_worked(self) -> bool:
-        return self.work + self.request.query.work - self.before >= self.request.most_work
-
-    @property
     def is_over(self) -> bool:
-        return self.messages >= self.request.most_messages or self.has_worked
+        return self.messages >= self.request.most_messages or self.stopped is not None
 
     def note(self, error: ChatLedgerError) -> None:
         if not is_damage(error):
@@ -292,13 +288,14 @@ def _found(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> list[tuple[Hit,
 
 def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[Hit, _Place]]:
     """The hits of a batch, newest first, each with the place behind it. Ends where the page has worked enough."""
-    request = scan.request
+    request, query = scan.request, scan.request.query
+    most = request.most_work + scan.before
     for thread, segment in batch:
         for row in (None,) if segment is None else rows.of(thread, segment):
             if request.threads and thread.thread_id in scan.found:
                 break
             for kind, text in rows.texts(row) if row is not None else _title(thread):
-                if request.query.is_in(text):
+                if query.is_in(text):
                     message = None if row is None else _Message(*row[: len(_Message._fields)])
                     try:
                         hit = _hit(request, thread, message, kind, text)
@@ -308,7 +305,7 @@ def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[H
                     scan.found.add(thread.thread_id)
                     yield hit
                     break
-            if scan.has_worked:
+            if scan.work + query.work >= most:
                 scan.stopped = _behind(thread, row)
                 return
 
@@ -508,10 +505,13 @@ class _Rows:
         return plain(text), left - count
 
     def _text(self, table: str, key: Row, column: str, stored: str | None) -> str:
+        if stored is None:
+            return ""
         try:
-            if stored is not None and stored.startswith(ESCAPE_MARK):
+            text = decode_text(stored)
+            if text is not stored:
                 self._scan.work += len(stored) * _OF_AN_ESCAPE
-            return "" if stored is None else decode_text(stored)
+            return text
         except UNREADABLE:
             names = ("thread_id", "branch", "seq", "idx")
             place = {**dict(zip(names, key, strict=False)), "thread_id": decode_text(key[0])}

@@ -12,13 +12,13 @@ from typing import Any
 from unicodedata import category
 
 from chatledger.errors import InvalidArgument, LimitExceeded
-from chatledger.storage.repositories.folding import fold, folded_blocks, one_blank
+from chatledger.storage.repositories.folding import BLOCK, fold, folded_block, folded_blocks, one_blank
 
 MOST_CHARACTERS = 1_000
 """The longest query."""
 _AROUND = 40
 """The characters of a snippet on either side of the match."""
-_BLOCK = 4_096
+_PIECE = 4_096
 MOST_PARSED = 1024 * 1024
 """The longest arguments that are parsed: a parser makes many objects of a few characters, at one go."""
 OF_A_VALUE = 64
@@ -47,6 +47,12 @@ class Query:
         self._overlap = 64 + 4 * len(text)
 
     def is_in(self, text: str) -> bool:
+        if len(text) <= BLOCK:  # as most texts are
+            words, work = folded_block(text)
+            self.work += work
+            if not self._has_blank:
+                return self.folded in words
+            return self._first_word in words and self.folded in " ".join(words.split())
         tail = ""  # a match may begin at the end of the block before
         for block, work in folded_blocks(text):
             self.work += work
@@ -64,8 +70,8 @@ class Query:
         Folding moves positions, so the match is enclosed: by the shortest beginning of the text that holds it, and by
         the shortest end of that. If it cannot be, the match is empty, at the beginning.
         """
-        for start in range(0, len(text), _BLOCK):
-            block = text[start : start + _BLOCK + self._overlap]
+        for start in range(0, len(text), _PIECE):
+            block = text[start : start + _PIECE + self._overlap]
             if self.is_in(block):
                 places = range(len(block) + 1) if block.isascii() else _places(block)
                 end = places[min(bisect_left(places, True, key=lambda at: self.is_in(block[:at])), len(places) - 1)]

@@ -30,7 +30,6 @@ CIPHERTEXT_HEADER = re.compile(f"{CIPHERTEXT_MARK}([0-9]{{1,3}}):([A-Za-z0-9._-]
 could encrypt.
 """
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_ESCAPED = re.compile("[\x00\ud800-\udfff\\\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|\\)")
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 """The errors of Python that the decoding of a damaged cell raises."""
@@ -45,7 +44,7 @@ def encode_text(text: str) -> str:
             return text
     elif _UNSTORABLE.search(text) is None and not (text.startswith(_MARKS) and _begins_as_ours(text)):
         return text
-    return ESCAPE_MARK + _ESCAPED.sub(lambda match: _escape(match[0]), text)
+    return ESCAPE_MARK + json.escape_surrogates(text.replace("\\", r"\\").replace("\x00", r"\u0000"))
 
 
 def _begins_as_ours(text: str) -> bool:
@@ -57,19 +56,28 @@ def decode_text(stored: str) -> str:
     if stored < ESCAPE_MARK or not stored.startswith(_MARKS):  # the first test suffices for nearly all text
         return stored
     if stored[0] == ESCAPE_MARK:
-        return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
+        return _decoded(stored)
     if (header := CIPHERTEXT_HEADER.match(stored)) is not None:
         raise no_keys(header[2])
     return stored
 
 
+def _decoded(stored: str) -> str:
+    """The text of an escaped cell. Python's own codec leaves pairs of backslashes, and takes for an escape what the
+    ledger does not write, so what it reads must be written as the same cell. A damaged cell keeps what is no escape.
+    """
+    try:
+        text = stored[1:].encode("raw_unicode_escape").decode("raw_unicode_escape").replace(r"\\", "\\")
+        if encode_text(text) == stored:
+            return text
+    except UnicodeDecodeError:
+        pass
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
+
+
 def no_keys(key_id: str, place: str | None = None) -> EncryptionError:
     detail = f"encrypted with the key {key_id!r}, and no keys were given; open the ledger with keys=…"
     return EncryptionError("no-key", detail, place, key_id=key_id)
-
-
-def _escape(character: str) -> str:
-    return "\\\\" if character == "\\" else f"\\u{ord(character):04x}"
 
 
 def encode_key(key: str, what: str) -> str:

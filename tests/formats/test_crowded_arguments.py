@@ -1,0 +1,67 @@
+"""Arguments of too many values are not parsed for another format: it gets them as text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chatledger import ChatMessage, History, ToolCall
+from chatledger.formats.history import HistoryFormat
+from chatledger.formats.model_view import provider_names
+from chatledger.formats.registry import BUILT_IN
+from chatledger.models import FormattedHistory
+from chatledger.models.json_scan import scan
+from chatledger.models.limits import MOST_VALUES
+
+TEXT = '{"a":[' + "1," * MOST_VALUES + "1]}"
+FITS = '{"a":[' + "1," * (MOST_VALUES - 10) + "1]}"
+
+
+def written(name: str, arguments: str, view: Any) -> FormattedHistory:
+    """A conversation with a call, in a format."""
+    asked = [
+        ChatMessage(role="user", content="?", seq=1),
+        ChatMessage(role="assistant", tool_calls=[ToolCall(id="c", name="f", arguments=arguments)], seq=2),
+        ChatMessage(role="tool", tool_call_id="c", name="f", content="r", seq=3),
+    ]
+    return HistoryFormat.of(name, view=view, as_="dicts", carry=False).write(History("t", 0, asked, 3, mark="m"))
+
+
+VIEWS = [(name, "stored") for name in BUILT_IN] + [(name, "model") for name in provider_names()]
+
+
+@pytest.mark.parametrize(("name", "view"), VIEWS)
+def test_crowded_arguments_are_passed_on_as_text(name: str, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    decode, parsed = json.JSONDecoder.decode, [0]
+
+    def noting(own: Any, text: str, *given: Any) -> Any:
+        parsed.append(scan(text.encode()).values)
+        return decode(own, text, *given)
+
+    monkeypatch.setattr(json.JSONDecoder, "decode", noting)
+    found = written(name, TEXT, view)
+    assert TEXT in texts_of(found.payload)
+    assert len(found.losses) < 10  # they are found when they are read
+    assert max(parsed) < MOST_VALUES / 2
+
+
+def texts_of(payload: Any) -> list[str]:
+    found, pending = list[str](), [payload]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            found.append(item)
+        pending += item.values() if isinstance(item, dict) else item if isinstance(item, (list, tuple)) else ()
+    return found
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
+def test_a_model_that_takes_text_gets_it_unchanged(name: str) -> None:
+    assert written(name, TEXT, "model").repairs == ()
+
+
+def test_arguments_that_fit_are_parsed() -> None:
+    [_, asked, _] = written("anthropic", FITS, "stored").payload["messages"]
+    assert [block["input"] for block in asked["content"] if "input" in block] == [json.loads(FITS)]
