@@ -21,7 +21,7 @@ async def main():
         await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4))
 asyncio.run(main())
 """
-NAMES = "from chatledger import ChatMessage, Feedback, Ledger, Run, ThreadNotFound, Transaction"
+NAMES = "from chatledger import ChatMessage, Feedback, Ledger, ThreadNotFound, Transaction"
 FORMAT = """
 import chatledger.formats
 chatledger.formats.get_codec("openai-chat")

@@ -91,7 +91,7 @@ print(any(importlib.util.find_spec(name) for name in ("typer", "rich", "pytest",
 
 
 def test_a_plain_install_prints_the_statements(environment: Environment) -> None:
-    program = "import chatledger; print(chatledger.admin.offline_sql('postgresql://nobody@127.0.0.1:1/nothing'))"
+    program = "from chatledger import admin; print(admin.offline_sql('postgresql://nobody@127.0.0.1:1/nothing'))"
     done = environment.run("python", "-W", "error", "-c", program)
     assert (done.returncode, done.stderr) == (0, "")
     assert "CREATE TABLE chatledger.threads" in done.stdout

@@ -49,7 +49,7 @@ def keys(tmp_path: Path) -> Path:
 
 
 SHOW_OR_STORE = [
-    *("serve", "threads", "show t", "history t", "check", "search words", "export", "repair --dry-run", "partials"),
+    *("serve", "threads", "show t", "history t", "check", "search words", "export", "repair --dry-run", "drafts"),
     *("runs list", "feedback list", "redact t 1 --yes", "archive t", "import -", "demo", "reencrypt"),
 ]
 
