@@ -101,8 +101,14 @@ def _again(kind: type[ChatLedgerError], args: tuple[object, ...]) -> ChatLedgerE
     return kind.__new__(kind, *args)
 
 
+_LONGEST = 200
+"""Characters of a given text that an error repeats."""
+
+
 def _text(given: object, form: str = "") -> str:
-    """A number in that form, or another value as Python writes it."""
+    """A number in that form, or another value as Python writes it. The end of a long text is left out."""
+    if isinstance(given, str) and len(given) > _LONGEST:
+        return f"{given[:_LONGEST]!r}…"
     try:
         return format(given, form) if isinstance(given, int) else repr(given)
     except ValueError:  # Python writes no number of more than 4,300 digits

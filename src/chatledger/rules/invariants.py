@@ -123,7 +123,7 @@ def _broken_in_place(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
         yield from repeated_calls(tip, message)
     if must_wait(tip, message):
         waiting = ", ".join(f"{call.name} ({_short(call.id)})" for call in tip.open_calls[:3])
-        yield Violation(rule="R8", detail=f"a {message.role} message while calls wait for results: {waiting}")
+        yield Violation(rule="R8", detail=f"{_a(message.role)} message while calls wait for results: {waiting}")
 
 
 def repeated_calls(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
@@ -146,7 +146,7 @@ def broken_order(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
     for not_json in arguments_not_json(message):
         yield Violation(rule="R13", detail=not_json.detail)
     if _is_late_system(tip, message):
-        yield Violation(rule="R13", detail=f"a {message.role} message after the conversation began")
+        yield Violation(rule="R13", detail=f"{_a(message.role)} message after the conversation began")
     if message.role == "user" and tip.last_role == "user":
         yield Violation(rule="R13", detail="two user messages in a row")
 
@@ -256,3 +256,8 @@ def find_call(open_calls: tuple[OpenCall, ...], id_: str | None, name: str | Non
     matching = [call for call in open_calls if call.id == id_]
     latest = matching[-1]
     return next(call for call in matching if (call.branch, call.seq) == (latest.branch, latest.seq))
+
+
+def _a(role: str) -> str:
+    """The role with its article."""
+    return f"{'an' if role[:1] in tuple('aeio') else 'a'} {role}"

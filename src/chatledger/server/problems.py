@@ -81,6 +81,8 @@ TITLES_OF_ERRORS: Mapping[type[Exception], str] = {
 """The first class of an error's ancestry that stands here says it."""
 
 
+_LONGEST = 2_048
+"""Characters of a text in a problem. What the client sent need not come back whole."""
 _LOGGED: Mapping[type[Exception], str] = {
     errors.StorageError: "the database failed; the log of the server says how",
     TokensUnreadable: "the file of tokens or of logins cannot be read or written; the log of the server says why",
@@ -150,7 +152,7 @@ TITLES = {
 
 
 def _details(kind: str, title: str, status: int, detail: str) -> dict[str, Any]:
-    return {"type": f"urn:chatledger:{kind}", "title": title, "status": status, "detail": detail}
+    return {"type": f"urn:chatledger:{kind}", "title": title, "status": status, "detail": _plain(detail)}
 
 
 class ProblemResponse(JsonResponse):
@@ -171,7 +173,9 @@ class ProblemResponse(JsonResponse):
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
+    if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, datetime):
         return value.isoformat()

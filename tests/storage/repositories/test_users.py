@@ -207,7 +207,7 @@ async def test_what_a_user_creates_is_the_users(ledger: Ledger, bob: Ledger) -> 
     assert (await ada.threads.create("new")).user_id == (await ledger.threads.get("new")).user_id == "ada"
     async with ada.begin() as transaction:
         assert (await transaction.threads.create("newer", user_id="ada")).user_id == "ada"
-    with pytest.raises(InvalidArgument, match="user_id is not the user whose view this ledger is"):
+    with pytest.raises(InvalidArgument, match="user_id is another user than the one whose threads are seen here"):
         await ada.threads.create("newest", user_id="bob")
     assert await ledger.threads.find("newest") is None
     for name in ("bob's", "nobody's"):

@@ -7,6 +7,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
 from chatledger.server.conversations import routes as conversations
+from chatledger.server.query import refuse_unknown
 from chatledger.server.routes import (
     branches,
     events,
@@ -29,7 +30,9 @@ def add_to(app: FastAPI) -> None:
     token = Depends(HTTPBearer(auto_error=False, description="A token of the server."))
     app.include_router(health.router)
     for module in _V1:
-        app.include_router(module.router, prefix="/v1", dependencies=[token])
+        # OpenAI's client may send what this release does not know.
+        known = [] if module is conversations else [Depends(refuse_unknown)]
+        app.include_router(module.router, prefix="/v1", dependencies=[token, *known])
 
 
 def methods_of(path: str) -> list[str]:

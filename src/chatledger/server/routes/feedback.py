@@ -23,7 +23,7 @@ router = json_router(prefix="/feedback", tags=["feedback"])
 
 OfRun = Annotated[str | None, Query(description="Only scores of this run.")]
 OfThread = Annotated[str | None, Query(description="Only scores of this thread.")]
-OfUser = Annotated[str | None, Query(description="Only scores by this user.")]
+OfUser = Annotated[str | None, Query(description="Only scores by this user, of the threads that the token sees.")]
 OfKey = Annotated[str | None, Query(description="Only scores under this key.")]
 OfAgent = Annotated[str | None, Query(description="Only scores of runs of this agent.")]
 OfModel = Annotated[str | None, Query(description="Only scores of runs of this model.")]

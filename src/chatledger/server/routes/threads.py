@@ -83,15 +83,36 @@ async def list_threads(
 async def create_thread(
     ledger: Asking, caller: Who, state: Shared, body: NewThread, idempotency_key: IdempotencyKey
 ) -> Thread:
-    """Create an empty thread. `rules` need a token that may write. A repeat with the same `Idempotency-Key`, or with a
-    `thread_id` and `exist_ok`, returns the thread.
+    """Create an empty thread. `rules` need a token that may write. A repeat with the same `Idempotency-Key` and the
+    same body, or with a `thread_id` and `exist_ok`, returns the thread. Another body under the key is a conflict.
     """
     refuse_beyond_ask(caller, rules=body.rules is not None)
     refuse_chosen(state.ids, caller, thread_id=body.thread_id)
     made = made_of(idempotency_key, caller, "thread") if body.thread_id is None else None
-    if made is not None:
-        body = body.model_copy(update={"thread_id": made, "exist_ok": True})
-    return await ledger.threads.create(**body.model_dump())
+    if made is None:
+        return await ledger.threads.create(**body.model_dump())
+    thread = await ledger.threads.create(
+        **body.model_dump(exclude={"thread_id", "exist_ok"}), thread_id=made, exist_ok=True
+    )
+    _require_same(thread, body)
+    return thread
+
+
+def _require_same(thread: Thread, body: NewThread) -> None:
+    """Raises AlreadyExists if another body made the thread, as far as the thread still tells: of one that was updated
+    since, only what never changes. That of another owner was not found.
+    """
+    given: dict[str, Any] = {"kind": body.kind}
+    if thread.revision == 0:
+        given |= {"title": body.title, "metadata": body.metadata, "rules": body.rules}
+    for name, value in given.items():
+        if (getattr(thread, name) or None) != (value or None):
+            detail = f"thread {thread.thread_id!r} has {_OTHER.get(name, f'another {name}')}; {_REMEDY}"
+            raise AlreadyExists(thread.thread_id, detail)
+
+
+_OTHER = {"metadata": "other metadata", "rules": "other rules"}
+_REMEDY = "use another idempotency key for another thread"
 
 
 @router.get("/{thread_id}")

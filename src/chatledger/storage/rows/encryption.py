@@ -93,7 +93,7 @@ class Tenant:
         if user_id is None or user_id == self.user_id:
             return self
         if self.user_id is not None:
-            raise InvalidArgument("user_id", "is not the user whose view this ledger is; leave it out")
+            raise InvalidArgument("user_id", "is another user than the one whose threads are seen here; leave it out")
         return replace(self, user_id=user_id, user=encode_text(user_id))
 
 
