@@ -139,7 +139,8 @@ async def test_search_finds_words_and_pages(client: httpx.AsyncClient, ledger: L
 
 async def test_a_list_refuses_a_cursor_that_it_did_not_give(client: httpx.AsyncClient) -> None:
     for path in ("/v1/threads", "/v1/runs", "/v1/feedback", "/v1/feedback/current", "/v1/search/messages"):
-        refused = json_of(await client.get(path, params={"cursor": "nonsense", "q": "x"}), 400)
+        searched = {"q": "x"} if "search" in path else {}
+        refused = json_of(await client.get(path, params={"cursor": "nonsense", **searched}), 400)
         assert refused["type"] == "urn:chatledger:InvalidCursor", path
 
 
