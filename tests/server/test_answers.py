@@ -14,6 +14,7 @@ from chatledger import ChatMessage, History, ImagePart, Ledger
 from chatledger.server import create_app
 from chatledger.server.page import conversation, login, media, static, threads, usage
 from chatledger.server.pages import LARGEST, fitting
+from chatledger.server.query import names_of
 from chatledger.server.routes import _V1, health
 from chatledger.server.sizes import LARGEST_MESSAGE
 from chatledger.storage.history import tokens
@@ -99,7 +100,8 @@ def addresses() -> list[tuple[str, dict[str, Any]]]:
     for root, module in modules:
         for route in module.router.routes:
             if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and route.name != "follow_thread":
-                size = {"limit": 100 if root and "conversations" in route.path else 200} if root else {}
+                limited = root and "limit" in names_of(route.dependant)
+                size = {"limit": 100 if "conversations" in route.path else 200} if limited else {}
                 found.append(
                     (root + route.path.format(**PLACES.get(route.name, PLACE)), {**size, **QUERY.get(route.name, {})})
                 )

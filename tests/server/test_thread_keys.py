@@ -42,7 +42,7 @@ async def test_another_request_under_the_key_is_a_conflict(
     """Its title was dropped without a word."""
     first = await create(client, FIRST)
     refused = await create(client, {**FIRST, field: other}, 409)
-    assert refused["type"] == "urn:chatledger:AlreadyExists"
+    assert refused["type"] == "urn:chatledger:IdConflict"
     remedy = "use another idempotency key for another thread"
     assert refused["detail"] == f"thread '{first['thread_id']}' has {words}; {remedy}"
     assert await create(client, FIRST) == first

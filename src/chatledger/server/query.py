@@ -17,7 +17,7 @@ async def refuse_unknown(request: Request) -> None:
     """
     route = request.scope.get("route")
     if request.query_params and isinstance(route, APIRoute):
-        unknown = sorted(set(request.query_params).difference(_names(route.dependant)))
+        unknown = sorted(set(request.query_params).difference(names_of(route.dependant)))
         if unknown:
             detail = "is no parameter of this request"
             raise InvalidBody(
@@ -25,8 +25,8 @@ async def refuse_unknown(request: Request) -> None:
             )
 
 
-def _names(dependant: Dependant) -> Iterator[str]:
+def names_of(dependant: Dependant) -> Iterator[str]:
     for field in dependant.query_params:
         yield field.alias
     for one in dependant.dependencies:
-        yield from _names(one)
+        yield from names_of(one)

@@ -94,12 +94,12 @@ async def create_thread(
     thread = await ledger.threads.create(
         **body.model_dump(exclude={"thread_id", "exist_ok"}), thread_id=made, exist_ok=True
     )
-    _require_same(thread, body)
+    _require_same(thread, body, idempotency_key)
     return thread
 
 
-def _require_same(thread: Thread, body: NewThread) -> None:
-    """Raises AlreadyExists if another body made the thread, as far as the thread still tells: of one that was updated
+def _require_same(thread: Thread, body: NewThread, key: str | None) -> None:
+    """Raises IdConflict if another body made the thread, as far as the thread still tells: of one that was updated
     since, only what never changes. That of another owner was not found.
     """
     given: dict[str, Any] = {"kind": body.kind}
@@ -108,7 +108,7 @@ def _require_same(thread: Thread, body: NewThread) -> None:
     for name, value in given.items():
         if (getattr(thread, name) or None) != (value or None):
             detail = f"thread {thread.thread_id!r} has {_OTHER.get(name, f'another {name}')}; {_REMEDY}"
-            raise AlreadyExists(thread.thread_id, detail)
+            raise IdConflict("idempotency_key", thread.thread_id, detail, idempotency_key=key)
 
 
 _OTHER = {"metadata": "other metadata", "rules": "other rules"}
