@@ -110,7 +110,7 @@ def test_a_score_is_given(page: Page, ledger: blocking.Ledger) -> None:
     form.get_by_role("button", name="Give score").click()
     expect(answer.get_by_role("list", name="Scores of message 6")).to_contain_text("accuracy 0.5")
     expect(answer).to_contain_text("The cost is wrong")
-    stored = {one.key: one.score for one in ledger.feedback.current(run_id="r1") if one.source == "page"}
+    stored = {one.key: one.score for one in ledger.feedback.list(run_id="r1") if one.source == "page"}
     assert stored == {"thumb": 1, "accuracy": 0.5}
 
 
@@ -189,4 +189,4 @@ def test_a_score_whose_request_fails_is_sent_as_a_form_with_its_button(failing: 
     failing.route("**/score", lambda route: route.abort(), times=1)
     failing.locator("#m-6").get_by_role("button", name="Bad answer").click()
     expect(failing.locator("#m-6").get_by_role("list", name="Scores of message 6")).to_contain_text("thumb 0")
-    assert [one.score for one in ledger.feedback.current(run_id="r1", key="thumb")] == [0]
+    assert [one.score for one in ledger.feedback.list(run_id="r1", key="thumb")] == [0]

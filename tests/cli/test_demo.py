@@ -19,7 +19,7 @@ READ = ("--id-field", "id", "--user-field", "user", "--time-field", "created_at"
 async def rows(url: str) -> tuple[int, int, int]:
     async with Ledger.open(url) as ledger:
         threads = await ledger.threads.list()
-        return len(threads), sum(one.message_count for one in threads), len(await ledger.feedback.list())
+        return len(threads), sum(one.message_count for one in threads), len(await ledger.feedback.list(events=True))
 
 
 async def test_demo_can_be_run_twice(database: Database) -> None:

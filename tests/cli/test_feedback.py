@@ -71,7 +71,6 @@ def test_everything_said_is_recorded(with_run: Database) -> None:
         ("remove nothing", 3),
         ("summary --since 2025-01-01T00:00Z", 0),
         ("list", 0),
-        ("list --events --key stars", 2),
         ("list --cursor x", 2),
     ],
 )

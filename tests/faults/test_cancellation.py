@@ -132,8 +132,8 @@ async def run(recorder: Recorder, name: str) -> None:
     await recorder._ledger.feedback.record(Feedback(run_id=started.run_id, key="stars", score=1))
     await recorder._ledger.runs.finish(started.run_id, status="completed")
     await recorder._ledger.runs.list(thread_id=THREAD)
-    await recorder._ledger.feedback.list(run_id=started.run_id)
-    for said in await recorder._ledger.feedback.current(run_id=started.run_id):
+    await recorder._ledger.feedback.list(events=True, run_id=started.run_id)
+    for said in await recorder._ledger.feedback.list(run_id=started.run_id):
         await recorder._ledger.feedback.remove(said.feedback_id or "")
     await recorder._ledger.runs.usage(by="day")
     await recorder._ledger.feedback.summary()
@@ -242,7 +242,7 @@ async def score(recorder: Recorder, name: str) -> None:
     await recorder._ledger.messages.append(thread, turn(), run_id=f"run of {thread}", create=True)
     given = await recorder._ledger.feedback.record(Feedback(run_id=f"run of {thread}", key="up", score=1))
     await recorder._ledger.feedback.remove(given.feedback_id or "")
-    await recorder._ledger.feedback.current(thread_id=thread)
+    await recorder._ledger.feedback.list(thread_id=thread)
 
 
 async def state(recorder: Recorder, _: str) -> None:

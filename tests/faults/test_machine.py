@@ -87,7 +87,7 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
                 self.assert_answers(branch.path, stored.messages)
         runs = {run.run_id: (run.thread_id, run.status) for run in await self.own.runs.list()}
         assert runs == self.model.runs
-        scores = sorted((one.run_id, one.key, one.score) for one in await self.own.feedback.list())
+        scores = sorted((one.run_id, one.key, one.score) for one in await self.own.feedback.list(events=True))
         assert scores == sorted(self.model.scores)
 
     async def _compare_searches(self, text: str, size: int) -> None:

@@ -44,7 +44,7 @@ async def test_a_word_in_every_place_comes_back_as_it_is(database: Database, wor
         assert (await ledger.messages.get(word, word)).seq == 1
         [run] = await ledger.runs.list(thread_id=word)
         assert (run.run_id, run.agent, run.model, run.input) == (word, word, word, word)
-        [score] = await ledger.feedback.list(run_id=word)
+        [score] = await ledger.feedback.list(events=True, run_id=word)
         assert (score.key, score.author) == (word, word)
         [summed] = await ledger.feedback.summary(key=word, agent=word, model=word)
         assert summed.count == 1
@@ -112,7 +112,7 @@ async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Dat
             ledger.messages.redact(word, 1),
             ledger.threads.list(cursor=word),
             ledger.runs.list(cursor=word),
-            ledger.feedback.list(cursor=word),
+            ledger.feedback.list(events=True, cursor=word),
             ledger.erasures.list(cursor=word),
             ledger.messages.history("other", min_position=word),
         ):
@@ -137,7 +137,7 @@ async def test_a_word_finds_nothing_but_itself(database: Database, word: str) ->
         assert await ledger.threads.find(word) is None
         assert await ledger.runs.find(word) is None
         assert (await ledger.runs.list(thread_id=word)).items == []
-        assert (await ledger.feedback.list(run_id=word)).items == []
+        assert (await ledger.feedback.list(events=True, run_id=word)).items == []
         assert await ledger.feedback.summary(key=word) == []
         assert (await ledger.messages.history("other", run_id=word)).messages == []
         for refused in (

@@ -70,7 +70,6 @@ REQUESTS: Mapping[str, Sent] = {
     "POST /v1/runs/{run_id}/finish": Sent({"status": "completed", "usage": {"cost": "0.1"}}),
     "POST /v1/feedback": Sent({"run_id": RUN, "key": "k", "score": 1}),
     "GET /v1/feedback": Sent(),
-    "GET /v1/feedback/current": Sent(),
     "GET /v1/feedback/summary": Sent(),
     "GET /v1/feedback/compare": Sent(query={"key": SECRET}),
     "POST /v1/feedback/{feedback_id}/remove": Sent(),

@@ -49,7 +49,7 @@ async def test_the_deepest_value_that_is_stored_is_read_by_each_list(app: FastAP
         assert thread["metadata"] == DEEP
         [run] = json_of(await client.get("/v1/runs"))["items"]
         assert (run["input"], run["metadata"]) == (DEEP, DEEP)
-        for path in ("/v1/feedback", "/v1/feedback/current"):
+        for path in ("/v1/feedback", "/v1/feedback?events=true"):
             [score] = json_of(await client.get(path))["items"]
             assert score["kwargs"] == DEEP
         [message] = json_of(await client.get("/v1/threads/t/messages"))["items"]

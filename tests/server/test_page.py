@@ -92,7 +92,7 @@ async def test_the_cost_of_a_page_does_not_grow_with_runs_and_scores(
         "messages.history",
         "branches.list",
         "runs.find_many",
-        "feedback.current",
+        "feedback.list",
     ]
 
 
@@ -112,7 +112,7 @@ async def test_nothing_of_another_user_is_shown_or_changed(app: FastAPI, ledger:
         for path, form in (("score", {"run_id": "r", "key": "k", "score": "1"}), ("activate", {"branch": "1"})):
             assert (await bob.post(f"/threads/hers/{path}", data=form)).status_code == 404
             assert (await own.post(f"/threads/hers/{path}", data=form)).status_code == 303
-    [score] = await ledger.feedback.current()
+    [score] = await ledger.feedback.list()
     assert (score.user_id, score.source) == ("ada", "page")
 
 
@@ -135,7 +135,7 @@ async def test_a_wrong_score_is_refused(
     answer = await client.post("/threads/t/score", data=form)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"].startswith("text/html")
-    assert (await ledger.feedback.list()).items == []
+    assert (await ledger.feedback.list(events=True)).items == []
 
 
 async def test_only_known_types_are_shown_in_the_browser(client: httpx.AsyncClient, ledger: Ledger) -> None:

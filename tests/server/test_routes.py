@@ -80,15 +80,15 @@ async def test_a_score_is_recorded_once_replaced_and_retracted(client: httpx.Asy
     again = json_of(await client.post("/v1/feedback", json=score, headers={"Idempotency-Key": '"k"'}), 201)
     assert again == first
     second = json_of(await client.post("/v1/feedback", json={**score, "score": 0}), 201)
-    assert len(json_of(await client.get("/v1/feedback", params={"run_id": "r"}))["items"]) == 2
-    current = json_of(await client.get("/v1/feedback/current", params={"thread_id": "t"}))["items"]
+    assert len(json_of(await client.get("/v1/feedback", params={"run_id": "r", "events": True}))["items"]) == 2
+    current = json_of(await client.get("/v1/feedback", params={"thread_id": "t"}))["items"]
     assert [one["feedback_id"] for one in current] == [second["feedback_id"]]
     [summary] = json_of(await client.get("/v1/feedback/summary", params={"events": True}))["items"]
     assert (summary["count"], summary["mean"]) == (2, 0.5)
     [compared] = json_of(await client.get("/v1/feedback/compare", params={"key": "thumb"}))["items"]
     assert (compared["count"], compared["mean"], compared["method"]) == (1, 0, "wilson")
     assert json_of(await client.post(f"/v1/feedback/{second['feedback_id']}/remove"))["retracted_at"]
-    assert json_of(await client.get("/v1/feedback/current"))["items"] == []
+    assert json_of(await client.get("/v1/feedback"))["items"] == []
 
 
 @pytest.mark.parametrize("wrong", [{"key": ""}, {"score": "x"}, {"score": None}, {"stars": 5}, {"call_index": 0}])
@@ -107,7 +107,7 @@ async def test_a_user_scores_as_themselves(app: FastAPI, ledger: Ledger, thread:
         assert refused["argument"] == "user_id"
         denied = json_of(await ada.post(f"/v1/feedback/{theirs.feedback_id}/remove"), 403)
         assert denied["type"] == "urn:chatledger:TenantOnly"
-    assert {one.user_id for one in await ledger.feedback.list()} == {None, "ada"}
+    assert {one.user_id for one in await ledger.feedback.list(events=True)} == {None, "ada"}
 
 
 async def test_usage_and_stats_are_summed(client: httpx.AsyncClient, ledger: Ledger, thread: str) -> None:
@@ -138,7 +138,7 @@ async def test_search_finds_words_and_pages(client: httpx.AsyncClient, ledger: L
 
 
 async def test_a_list_refuses_a_cursor_that_it_did_not_give(client: httpx.AsyncClient) -> None:
-    for path in ("/v1/threads", "/v1/runs", "/v1/feedback", "/v1/feedback/current", "/v1/search/messages"):
+    for path in ("/v1/threads", "/v1/runs", "/v1/feedback", "/v1/search/messages"):
         searched = {"q": "x"} if "search" in path else {}
         refused = json_of(await client.get(path, params={"cursor": "nonsense", **searched}), 400)
         assert refused["type"] == "urn:chatledger:InvalidCursor", path

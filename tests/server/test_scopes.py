@@ -56,7 +56,6 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "POST /v1/runs/{run_id}/finish": WRITE,
     "POST /v1/feedback": ASK,
     "GET /v1/feedback": READ,
-    "GET /v1/feedback/current": READ,
     "GET /v1/feedback/summary": READ,
     "GET /v1/feedback/compare": READ,
     "POST /v1/feedback/{feedback_id}/remove": WRITE,

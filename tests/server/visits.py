@@ -148,7 +148,6 @@ VISITS: Mapping[str, list[Visit]] = {
         Visit(400, 404, body={"run_id": "ada's run", "key": "k", "score": 1, **_OF_BOB}),
     ],
     "list_feedback": [*a_list("run_id", "thread_id", cursor=True, user=False), Visit(200, query=_OF_BOB)],
-    "list_current_feedback": [*a_list("run_id", "thread_id", cursor=True, user=False), Visit(200, query=_OF_BOB)],
     "summarize_feedback": [*a_list("run_id", "thread_id", user=False), Visit(200, query={**_OF_BOB, "events": True})],
     "compare_feedback": [*a_list(user=False, key=SECRET), Visit(200, query={"key": SECRET, **_OF_BOB})],
     "remove_feedback": [Visit()],
@@ -210,6 +209,5 @@ async def store_things(ledger: Ledger, owner: str = "bob") -> dict[str, str]:
         "CHANGE": change.cursor,
         "list_threads": (await bob.threads.list(limit=1)).next_cursor or "",
         "list_runs": (await bob.runs.list(limit=1)).next_cursor or "",
-        "list_feedback": (await bob.feedback.list(limit=1)).next_cursor or "",
-        "list_current_feedback": (await bob.feedback.current(limit=1)).next_cursor or "",
+        "list_feedback": (await bob.feedback.list(events=True, limit=1)).next_cursor or "",
     }

@@ -151,7 +151,7 @@ async def _runs(ledger: Ledger) -> Any:
 
 
 async def _feedback(ledger: Ledger) -> Any:
-    return _items(await ledger.feedback.list())
+    return _items(await ledger.feedback.list(events=True))
 
 
 async def _erasures(ledger: Ledger) -> Any:

@@ -294,19 +294,11 @@ class FeedbackRepository:
     def list(
         self,
         *,
-        run_id: str | None = None,
-        thread_id: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        user_id: str | None = None,
-    ) -> Page[Feedback]: ...
-    def current(
-        self,
-        *,
         run_id: str | Sequence[str] | None = None,
         thread_id: str | None = None,
         user_id: str | None = None,
         key: str | None = None,
+        events: bool = False,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Feedback]: ...

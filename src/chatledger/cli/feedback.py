@@ -114,9 +114,7 @@ def list_scores(
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only scores of this run.")] = None,
     thread: OnlyThread = None,
     user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Only scores from this user.")] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Only scores with this key. Not with --events.")
-    ] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="Only scores with this key.")] = None,
     events: Annotated[bool, typer.Option("--events", help="Also list scores that were replaced or removed.")] = False,
     limit: Limit = 20,
     cursor: Cursor = None,
@@ -133,13 +131,8 @@ def list_scores(
     """
 
     async def work(ledger: Ledger) -> int:
-        if events and key is not None:
-            raise UsageError("--key does not go with --events")
-        chosen = {"run_id": run, "thread_id": await chosen_thread(ledger, thread), "user_id": user}
-        if events:
-            page = await ledger.feedback.list(**chosen, limit=limit, cursor=cursor)
-        else:
-            page = await ledger.feedback.current(**chosen, key=key, limit=limit, cursor=cursor)
+        chosen = {"run_id": run, "thread_id": await chosen_thread(ledger, thread), "user_id": user, "key": key}
+        page = await ledger.feedback.list(**chosen, events=events, limit=limit, cursor=cursor)
         if as_json:
             print_list([one.model_dump() for one in page], page.next_cursor)
         else:

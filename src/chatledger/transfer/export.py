@@ -184,11 +184,11 @@ async def keep_scored(ledger: Ledger, index: Index, minima: Mapping[str, float])
 
 
 async def mean_scores(ledger: Ledger, thread_id: str, keys: Sequence[str]) -> dict[str, float]:
-    """The mean of a thread's current scores (`ledger.feedback.current`) by key. A key without scores is missing."""
+    """The mean of a thread's current scores (`ledger.feedback.list`) by key. A key without scores is missing."""
     scores: dict[str, list[float]] = {key: [] for key in keys}
     cursor = None
     while True:
-        page = await ledger.feedback.current(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
+        page = await ledger.feedback.list(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
         if page.damaged:  # the mean of the readable scores would be wrong
             raise page.damaged[0]
         for one in page:

@@ -216,7 +216,7 @@ async def test_a_manual_compaction_keeps_the_thread_its_runs_and_its_scores(
     after = await ledger.threads.get("s")
     assert (after.title, after.metadata, after.created_at) == ("Weather", {"team": "a"}, before.created_at)
     assert [run.agent for run in await ledger.runs.list(thread_id="s")] == ["weather"]
-    assert [one.feedback_id for one in await ledger.feedback.list(run_id="r")] == [score.feedback_id]
+    assert [one.feedback_id for one in await ledger.feedback.list(events=True, run_id="r")] == [score.feedback_id]
     assert next(one.message_id for one in await ledger.messages.history("s")) == "note"
     assert len(await ledger.branches.list("s")) == 1
 

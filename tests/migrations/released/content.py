@@ -125,7 +125,7 @@ async def _read_tenant(ledger: Ledger) -> Content:
         "Branch": branches,
         "ChatMessage": [message for history in histories for message in history.messages],
         "Run": (await ledger.runs.list()).items,
-        "Feedback": (await ledger.feedback.list()).items,
+        "Feedback": (await ledger.feedback.list(events=True)).items,
         "FeedbackSummary": await ledger.feedback.summary(),
         "Erasure": (await ledger.erasures.list()).items,
         **beside,

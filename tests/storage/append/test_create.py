@@ -116,7 +116,7 @@ async def test_a_thread_of_another_user_is_not_found(ledger: Ledger, database: D
 async def test_on_a_users_ledger_the_thread_is_the_users(ledger: Ledger) -> None:
     await ledger.user("ada").messages.append("t", turn(), create=True)
     assert (await ledger.threads.get("t")).user_id == "ada"
-    with pytest.raises(InvalidArgument, match="user_id is not the user"):
+    with pytest.raises(InvalidArgument, match="user_id is another user"):
         await ledger.user("ada").messages.append("u", turn(), create=True, user_id="bob")
     assert await ledger.threads.find("u") is None
 

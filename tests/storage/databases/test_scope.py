@@ -269,15 +269,13 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.feedback.record(stars("my run"), idempotency_key=ids.key),
     ],
     "feedback.remove": [lambda s, ids: s.feedback.remove(ids.feedback)],
-    "feedback.current": [
-        lambda s, ids: s.feedback.current(),
-        lambda s, ids: s.feedback.current(run_id=ids.run, user_id=ids.user),
-        lambda s, ids: s.feedback.current(thread_id=ids.thread, key="stars"),
-    ],
     "feedback.list": [
         lambda s, ids: s.feedback.list(),
-        lambda s, ids: s.feedback.list(run_id=ids.run),
-        lambda s, ids: s.feedback.list(thread_id=ids.thread),
+        lambda s, ids: s.feedback.list(run_id=ids.run, user_id=ids.user),
+        lambda s, ids: s.feedback.list(thread_id=ids.thread, key="stars"),
+        lambda s, ids: s.feedback.list(events=True),
+        lambda s, ids: s.feedback.list(events=True, run_id=ids.run),
+        lambda s, ids: s.feedback.list(events=True, thread_id=ids.thread),
     ],
     "stats": [lambda s, ids: s.stats("model"), lambda s, ids: s.stats("day", user_id=ids.user)],
     "feedback.compare": [
@@ -490,7 +488,7 @@ async def test_tenants_may_use_the_same_ids(ledger: Ledger) -> None:
     await one.threads.delete(THEIRS.thread)
     assert await one.threads.find(THEIRS.thread) is None
     assert (await other.messages.history(THEIRS.thread)).version == 8
-    assert len(await other.feedback.list()) == 2
+    assert len(await other.feedback.list(events=True)) == 2
     assert (await other.runs.get(THEIRS.run)).agent == THEIRS.agent
 
 
@@ -500,7 +498,7 @@ async def test_an_empty_tenant_sees_nothing(ledger: Ledger) -> None:
         tenant = ledger.tenant(name)
         assert (await tenant.threads.list()).items == []
         assert (await tenant.runs.list()).items == []
-        assert (await tenant.feedback.list()).items == []
+        assert (await tenant.feedback.list(events=True)).items == []
         assert await tenant.feedback.summary() == []
 
 

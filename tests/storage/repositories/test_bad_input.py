@@ -261,7 +261,7 @@ async def test_keys_of_512_bytes_fit_in_every_index(ledger: Ledger) -> None:
     stars = Feedback(run_id=keys[4], key="k", score=1, feedback_id=keys[5], message_id=keys[3])
     await tenant.feedback.record(stars, idempotency_key=keys[0])
     assert (await tenant.messages.history(keys[1], run_id=keys[4])).messages[0].message_id == keys[3]
-    assert [one.feedback_id for one in await tenant.feedback.list(thread_id=keys[1])] == [keys[5]]
+    assert [one.feedback_id for one in await tenant.feedback.list(events=True, thread_id=keys[1])] == [keys[5]]
 
 
 # --- JSON and arguments -----------------------------------------------------------------------------------------------

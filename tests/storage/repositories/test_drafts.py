@@ -610,7 +610,7 @@ async def test_feedback_on_a_partial_message_stays(asked: Ledger) -> None:
     async with stream(asked, run_id="r", message_id="m") as draft:
         given = await asked.feedback.record(Feedback(run_id="r", key="stars", score=4, message_id="m"))
         await draft.feed("!")
-    assert (await asked.feedback.list(run_id="r")).items == [given]
+    assert (await asked.feedback.list(events=True, run_id="r")).items == [given]
     assert given.message_id == (await last(asked)).message_id
 
 

@@ -167,7 +167,7 @@ async def test_the_feedback_of_an_erased_user_on_other_threads_goes_too(
     before = await ledger.feedback.summary()
     erasure = await ledger.erasures.erase(("user", USER), keep_scores=keep_scores)
     assert (erasure.rows["threads"], erasure.rows["feedback"], erasure.scores) == (1, 4, keep_scores)
-    assert [one.user_id for one in await ledger.feedback.list()] == ["bob"]
+    assert [one.user_id for one in await ledger.feedback.list(events=True)] == ["bob"]
     assert CANARY not in repr([await query(database, f"SELECT * FROM {name}") for name in ("feedback", "erasures")])
     assert (await ledger.feedback.summary() == before) == keep_scores
     assert len((await ledger.messages.history("of bob")).messages) == 10
@@ -213,7 +213,7 @@ async def test_users_who_score_each_other_are_erased_at_once(database: Database,
             return_exceptions=True,
         )
     assert {type(outcome).__name__ for outcome in outcomes} <= {"Erasure", "Feedback", "FeedbackNotFound"}
-    assert (await ledger.feedback.list()).items == []
+    assert (await ledger.feedback.list(events=True)).items == []
 
 
 async def test_a_tenant_is_erased_and_no_other(ledger: Ledger) -> None:

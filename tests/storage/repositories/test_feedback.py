@@ -47,26 +47,26 @@ async def test_feedback_is_read_as_it_was_given(ledger: Ledger, t: str) -> None:
         call_index=0,
     )
     assert repr(await ledger.feedback.record(given)) == repr(given)
-    assert repr((await ledger.feedback.list()).items) == repr([given])
+    assert repr((await ledger.feedback.list(events=True)).items) == repr([given])
 
 
 async def test_an_id_and_a_time_are_filled_in(ledger: Ledger, t: str) -> None:
     stored = await ledger.feedback.record(stars(4))
     assert stored == stars(4, feedback_id=stored.feedback_id, created_at=stored.created_at)
     assert datetime.now(UTC) - (stored.created_at or NOON) < timedelta(minutes=1)
-    assert (await ledger.feedback.list()).items == [stored]
+    assert (await ledger.feedback.list(events=True)).items == [stored]
 
 
 async def test_every_score_is_kept(ledger: Ledger, t: str) -> None:
     for minute, score in enumerate((4, 5, 4)):
         await ledger.feedback.record(stars(score, created_at=NOON + timedelta(minutes=minute)))
-    assert [one.score for one in await ledger.feedback.list()] == [4, 5, 4]
+    assert [one.score for one in await ledger.feedback.list(events=True)] == [4, 5, 4]
 
 
 @pytest.mark.parametrize("score", [0.0, -1.5, 1e308, 5e-324, 2**53 + 1, 0.1 + 0.2])
 async def test_a_score_is_kept_to_its_last_bit(ledger: Ledger, t: str, score: float) -> None:
     await ledger.feedback.record(stars(score))
-    assert (await ledger.feedback.list()).items[0].score == float(score)
+    assert (await ledger.feedback.list(events=True)).items[0].score == float(score)
 
 
 @dataclass
@@ -94,20 +94,20 @@ async def test_a_repeat_with_an_idempotency_key_gives_the_first(ledger: Ledger, 
     assert await ledger.feedback.record(stars(4), idempotency_key="k") == first
     other = await ledger.feedback.record(stars(4), idempotency_key="l")
     assert other.feedback_id != first.feedback_id
-    assert len(await ledger.feedback.list()) == 2
+    assert len(await ledger.feedback.list(events=True)) == 2
 
 
 async def test_a_repeat_with_a_feedback_id_gives_the_first(ledger: Ledger, t: str) -> None:
     first = await ledger.feedback.record(stars(4, feedback_id="f"))
     assert await ledger.feedback.record(stars(4, feedback_id="f")) == first
-    assert (await ledger.feedback.list()).items == [first]
+    assert (await ledger.feedback.list(events=True)).items == [first]
 
 
 async def test_the_same_key_on_another_run_is_another_score(ledger: Ledger, t: str) -> None:
     await ledger.runs.start(t, run_id="s")
     for run_id in ("r", "s"):
         await ledger.feedback.record(Feedback(run_id=run_id, key="stars", score=4), idempotency_key="k")
-    assert len(await ledger.feedback.list()) == 2
+    assert len(await ledger.feedback.list(events=True)) == 2
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ async def test_a_repeat_with_other_content_is_a_conflict(ledger: Ledger, t: str,
         with pytest.raises(IdConflict) as caught:
             await ledger.feedback.record(repeat, idempotency_key=key)
         assert caught.value.id == "f"
-    assert (await ledger.feedback.list()).items == [first]
+    assert (await ledger.feedback.list(events=True)).items == [first]
 
 
 async def test_the_same_score_sent_at_once_is_stored_once(database: Database) -> None:
@@ -133,7 +133,7 @@ async def test_the_same_score_sent_at_once_is_stored_once(database: Database) ->
         await one.runs.start("t", run_id="r")
         sent = [ledger.feedback.record(stars(4), idempotency_key="k") for ledger in (one, other) * 4]
         stored = await asyncio.gather(*sent)
-        assert (await one.feedback.list()).items == [stored[0]]
+        assert (await one.feedback.list(events=True)).items == [stored[0]]
         assert stored == [stored[0]] * 8
 
 
@@ -155,7 +155,7 @@ async def test_feedback_on_an_unknown_run_or_message_is_refused(ledger: Ledger, 
     with pytest.raises(MessageNotFound) as message:
         await ledger.feedback.record(stars(4, message_id="n"))
     assert (message.value.thread_id, message.value.message_id) == ("t", "n")
-    assert len(await ledger.feedback.list()) == 0
+    assert len(await ledger.feedback.list(events=True)) == 0
 
 
 async def test_feedback_on_a_message_of_another_thread_is_refused(ledger: Ledger, t: str) -> None:
@@ -175,23 +175,23 @@ async def test_invalid_keys_are_refused(ledger: Ledger, t: str) -> None:
 
 async def test_feedback_on_a_call_names_it(ledger: Ledger, t: str) -> None:
     stored = await ledger.feedback.record(stars(4, message_id="m1", call_index=0))
-    assert (await ledger.feedback.list()).items == [stored]
+    assert (await ledger.feedback.list(events=True)).items == [stored]
     for about in ({"message_id": "m1", "call_index": 9}, {"message_id": "m0", "call_index": 0}, {"call_index": 0}):
         with pytest.raises(InvalidArgument, match="call"):
             await ledger.feedback.record(stars(4, **about))
     with pytest.raises(MessageNotFound):
         await ledger.feedback.record(stars(4, message_id="nobody", call_index=0))
-    assert (await ledger.feedback.list()).items == [stored]
+    assert (await ledger.feedback.list(events=True)).items == [stored]
 
 
 async def test_feedback_on_a_message_that_is_gone_still_names_it(database: Database, ledger: Ledger, t: str) -> None:
     stored = await ledger.feedback.record(stars(4, message_id="m4"))
     older = await ledger.feedback.record(stars(5, message_id="m1"))
     await query(database, "UPDATE feedback SET message_id = NULL WHERE score = 5")  # as an earlier release wrote it
-    assert (await ledger.feedback.list()).items == [older, stored]
+    assert (await ledger.feedback.list(events=True)).items == [older, stored]
     await query(database, "DELETE FROM messages WHERE message_id = 'm4'")
+    assert (await ledger.feedback.list(events=True)).items == [older, stored]
     assert (await ledger.feedback.list()).items == [older, stored]
-    assert (await ledger.feedback.current()).items == [older, stored]
 
 
 # --- The scores that count --------------------------------------------------------------------------------------------
@@ -207,8 +207,8 @@ async def test_thumb_up_down_and_up_again_is_one(ledger: Ledger, t: str) -> None
         await said_at(ledger, minute, score, user_id="ada", message_id="m4")
     assert await ledger.feedback.summary() == [summary("stars", 1)]
     assert await ledger.feedback.summary(events=True) == [summary("stars", 1, -1, 1)]
-    assert [one.score for one in await ledger.feedback.current()] == [1]
-    assert [one.score for one in await ledger.feedback.list(user_id="ada")] == [1, -1, 1]
+    assert [one.score for one in await ledger.feedback.list()] == [1]
+    assert [one.score for one in await ledger.feedback.list(events=True, user_id="ada")] == [1, -1, 1]
 
 
 async def test_each_target_key_and_user_counts_by_itself(ledger: Ledger, t: str) -> None:
@@ -225,15 +225,15 @@ async def test_each_target_key_and_user_counts_by_itself(ledger: Ledger, t: str)
         for number, target in enumerate(targets):
             await said_at(ledger, 10 * minute + number, 10 * minute + number, **target)
     await ledger.feedback.record(Feedback(run_id="r", key="other", score=0, created_at=NOON))
-    current = await ledger.feedback.current()
+    current = await ledger.feedback.list()
     assert [one.score for one in current] == [16, 15, 14, 13, 12, 11, 10, 0]
-    assert [one.score for one in await ledger.feedback.current(user_id="ada")] == [16, 15, 11]
-    assert [one.key for one in await ledger.feedback.current(key="other", run_id="r", thread_id="t")] == ["other"]
-    assert (await ledger.feedback.current(thread_id="nowhere")).items == []
-    assert len(await ledger.feedback.current(run_id=["r", "nowhere", ""])) == 8
-    assert (await ledger.feedback.current(run_id=[])).items == []
+    assert [one.score for one in await ledger.feedback.list(user_id="ada")] == [16, 15, 11]
+    assert [one.key for one in await ledger.feedback.list(key="other", run_id="r", thread_id="t")] == ["other"]
+    assert (await ledger.feedback.list(thread_id="nowhere")).items == []
+    assert len(await ledger.feedback.list(run_id=["r", "nowhere", ""])) == 8
+    assert (await ledger.feedback.list(run_id=[])).items == []
     with pytest.raises(LimitExceeded, match="501"):
-        await ledger.feedback.current(run_id=[str(number) for number in range(501)])
+        await ledger.feedback.list(run_id=[str(number) for number in range(501)])
     assert (await ledger.feedback.summary(key="stars"))[0].count == 7
 
 
@@ -241,7 +241,7 @@ async def test_the_latest_counts_by_its_time_and_then_by_its_id(ledger: Ledger, 
     await said_at(ledger, 5, 2, feedback_id="b")
     await said_at(ledger, 1, 3, feedback_id="z")
     await said_at(ledger, 5, 1, feedback_id="a")
-    assert [one.feedback_id for one in await ledger.feedback.current()] == ["b"]
+    assert [one.feedback_id for one in await ledger.feedback.list()] == ["b"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -249,10 +249,10 @@ async def test_pages_of_current_scores_give_each_once(ledger: Ledger, t: str, si
     for minute in range(2):
         for user in "abcde":
             await said_at(ledger, minute, minute, user_id=user, feedback_id=f"{user}{minute}")
-    page = await ledger.feedback.current(limit=size)
+    page = await ledger.feedback.list(limit=size)
     read = [one.feedback_id for one in page]
     while page.next_cursor is not None:
-        page = await ledger.feedback.current(limit=size, cursor=page.next_cursor)
+        page = await ledger.feedback.list(limit=size, cursor=page.next_cursor)
         read += [one.feedback_id for one in page]
     assert read == ["e1", "d1", "c1", "b1", "a1"]
 
@@ -273,26 +273,26 @@ async def test_a_retracted_score_and_the_earlier_ones_do_not_count(ledger: Ledge
     assert retracted == second.model_copy(update={"retracted_at": retracted.retracted_at})
     assert datetime.now(UTC) - (retracted.retracted_at or NOON) < timedelta(minutes=1)
     assert await ledger.feedback.remove(second.feedback_id or "") == retracted
-    assert {one.feedback_id for one in await ledger.feedback.current()} == {one.feedback_id for one in others}
+    assert {one.feedback_id for one in await ledger.feedback.list()} == {one.feedback_id for one in others}
     assert await ledger.feedback.summary(user_id="ada") == [summary("stars", 8)]
     assert await ledger.feedback.summary(user_id="ada", events=True) == [summary("stars", 0, 1, 8)]
-    withdrawn = {one.feedback_id for one in await ledger.feedback.list() if one.retracted_at is not None}
+    withdrawn = {one.feedback_id for one in await ledger.feedback.list(events=True) if one.retracted_at is not None}
     assert withdrawn == {first.feedback_id, second.feedback_id}
     await said_at(ledger, 2, 5, user_id="ada")
-    assert [one.score for one in await ledger.feedback.current(user_id="ada")] == [5, 8]
+    assert [one.score for one in await ledger.feedback.list(user_id="ada")] == [5, 8]
 
 
 async def test_retracting_an_earlier_score_leaves_the_later_one(ledger: Ledger, t: str) -> None:
     first, second = [await said_at(ledger, minute, minute) for minute in range(2)]
     await ledger.feedback.remove(first.feedback_id or "")
-    assert (await ledger.feedback.current()).items == [second]
+    assert (await ledger.feedback.list()).items == [second]
 
 
 async def test_an_earlier_score_that_comes_late_does_not_count_after_a_retraction(ledger: Ledger, t: str) -> None:
     said = await said_at(ledger, 5, 1)
     await ledger.feedback.remove(said.feedback_id or "")
     await said_at(ledger, 4, 1)
-    assert (await ledger.feedback.current()).items == []
+    assert (await ledger.feedback.list()).items == []
     assert await ledger.feedback.summary() == []
 
 
@@ -301,7 +301,7 @@ async def test_a_repeat_of_a_retracted_score_gives_it_retracted(ledger: Ledger, 
     retracted = await ledger.feedback.remove(first.feedback_id or "")
     assert await ledger.feedback.record(stars(4), idempotency_key="k") == retracted
     assert await ledger.feedback.record(retracted) == retracted
-    assert (await ledger.feedback.list()).items == [retracted]
+    assert (await ledger.feedback.list(events=True)).items == [retracted]
 
 
 async def test_unknown_feedback_is_not_retracted(ledger: Ledger, t: str) -> None:
@@ -312,7 +312,7 @@ async def test_unknown_feedback_is_not_retracted(ledger: Ledger, t: str) -> None
         assert caught.value.feedback_id == unknown
     with pytest.raises(FeedbackNotFound):
         await ledger.tenant("other").feedback.remove(stored.feedback_id or "")
-    assert (await ledger.feedback.current()).items == [stored]
+    assert (await ledger.feedback.list()).items == [stored]
 
 
 async def test_scores_and_retractions_at_once_leave_the_latest_or_none(database: Database, t: str) -> None:
@@ -325,9 +325,9 @@ async def test_scores_and_retractions_at_once_leave_the_latest_or_none(database:
             early, late = said_at(other, 0, 0, user_id=user), said_at(one, 9, 9, user_id=user)
             done = await asyncio.gather(*retractions, early, late, other.feedback.remove(said[1].feedback_id or ""))
             assert done[0] == done[1]
-            assert (await one.feedback.current(user_id=user)).items == [done[3]]
+            assert (await one.feedback.list(user_id=user)).items == [done[3]]
             await other.feedback.remove(done[3].feedback_id or "")
-            assert (await one.feedback.current(user_id=user)).items == []
+            assert (await one.feedback.list(user_id=user)).items == []
 
 
 async def test_retractions_cross_and_wait_for_each_other(pg_database: Database) -> None:
@@ -352,7 +352,7 @@ async def test_retractions_cross_and_wait_for_each_other(pg_database: Database) 
                     await asyncio.sleep(0.01)
             await tx.feedback.remove(said[1])
         await crossing
-        assert (await one.feedback.current()).items == []
+        assert (await one.feedback.list()).items == []
 
 
 _WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -365,7 +365,7 @@ async def test_a_retraction_while_its_thread_is_deleted_finds_it_or_not(database
         deleted, *outcomes = await asyncio.gather(one.threads.delete(t), *retracting, return_exceptions=True)
         assert not isinstance(deleted, BaseException)
         assert {type(outcome) for outcome in outcomes} <= {Feedback, FeedbackNotFound}
-        assert (await one.feedback.list()).items == []
+        assert (await one.feedback.list(events=True)).items == []
 
 
 # --- Listing ----------------------------------------------------------------------------------------------------------
@@ -376,10 +376,10 @@ async def test_pages_give_every_score_once_though_times_are_equal(ledger: Ledger
     for number in range(7):
         at = NOON + timedelta(minutes=number // 4)
         await ledger.feedback.record(stars(number, feedback_id=f"f{number}", created_at=at))
-    page = await ledger.feedback.list(limit=size)
+    page = await ledger.feedback.list(events=True, limit=size)
     read = [one.score for one in page]
     while page.next_cursor is not None:
-        page = await ledger.feedback.list(limit=size, cursor=page.next_cursor)
+        page = await ledger.feedback.list(events=True, limit=size, cursor=page.next_cursor)
         read += [one.score for one in page]
     assert read == [6, 5, 4, 3, 2, 1, 0]
 
@@ -393,7 +393,7 @@ async def test_feedback_is_listed_by_run_and_by_thread(ledger: Ledger, t: str) -
         await ledger.feedback.record(Feedback(run_id=run_id, key="stars", score=1, created_at=at))
 
     async def runs(**chosen: Any) -> list[str]:
-        return [one.run_id for one in await ledger.feedback.list(**chosen)]
+        return [one.run_id for one in await ledger.feedback.list(events=True, **chosen)]
 
     assert await runs() == ["v", "s", "r"]
     assert await runs(thread_id="t") == ["s", "r"]

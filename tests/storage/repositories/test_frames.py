@@ -145,7 +145,7 @@ async def test_scores_are_those_that_count(own: Ledger) -> None:
     assert {(row["user_id"], row["owner_id"], row["thread_id"]) for row in found} == {
         ("eve", "ada", "a"), ("eve", "ada", "b"), ("eve", "bob", "c")
     }  # fmt: skip
-    current = {one.feedback_id: one.created_at for one in await own.feedback.current()}
+    current = {one.feedback_id: one.created_at for one in await own.feedback.list()}
     assert {row["feedback_id"]: row["created_at"] for row in found} == current
 
 

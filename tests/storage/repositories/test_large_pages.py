@@ -43,8 +43,8 @@ LISTS: dict[str, tuple[Add, Read]] = {
     ),
     "runs": (add_run, lambda ledger, cursor: ledger.runs.list(limit=1_000, cursor=cursor)),
     "runs of a status": (add_run, lambda ledger, cursor: ledger.runs.list(status="running", limit=4, cursor=cursor)),
-    "scores": (add_score, lambda ledger, cursor: ledger.feedback.list(limit=1_000, cursor=cursor)),
-    "scores that count": (add_score, lambda ledger, cursor: ledger.feedback.current(limit=1_000, cursor=cursor)),
+    "scores": (add_score, lambda ledger, cursor: ledger.feedback.list(events=True, limit=1_000, cursor=cursor)),
+    "scores that count": (add_score, lambda ledger, cursor: ledger.feedback.list(limit=1_000, cursor=cursor)),
     "values": (add_value, lambda ledger, cursor: ledger.kv.list(("thread", "t"), limit=1_000, cursor=cursor)),
 }
 

@@ -317,7 +317,7 @@ async def test_deleting_counts_what_it_removes_and_removes_nothing_else(database
     assert (deleted.rows, deleted.total) == (rows, 18)
     assert await count_rows(database) == {name: number - rows[name] for name, number in kept.items()}
     assert await query(database, "SELECT DISTINCT thread_id FROM messages") == [("kept",)]
-    assert [one.run_id for one in await ledger.feedback.list()] == ["run of kept"] * 2
+    assert [one.run_id for one in await ledger.feedback.list(events=True)] == ["run of kept"] * 2
 
 
 async def test_a_deleted_thread_is_gone_and_its_id_free(ledger: Ledger) -> None:

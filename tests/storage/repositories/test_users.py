@@ -191,9 +191,9 @@ async def test_the_same_calls_reach_the_users_own_rows(bob: Ledger) -> None:
     assert set(await bob.threads.find_many(["bob's", "ada's", "nobody's"])) == {"bob's"}
     assert [run.run_id for run in (await bob.runs.list()).items] == ["run of bob"]
     assert set(await bob.runs.find_many(["run of bob", "run of ada", "nobody's"])) == {"run of bob"}
-    current = await bob.feedback.current(run_id=["run of bob", "run of ada"])
+    current = await bob.feedback.list(run_id=["run of bob", "run of ada"])
     assert [score.feedback_id for score in current] == ["bob's score"]
-    assert [score.feedback_id for score in (await bob.feedback.list()).items] == ["bob's score"]
+    assert [score.feedback_id for score in (await bob.feedback.list(events=True)).items] == ["bob's score"]
     assert [one.count for one in await bob.feedback.summary()] == [1]
     assert [one.thread_id for one in await bob.drafts.list()] == ["bob's"]
     assert [one.thread_id async for one in bob.check("bob's")] == ["bob's"]
@@ -239,11 +239,11 @@ async def test_a_score_is_that_of_the_user(ledger: Ledger, bob: Ledger) -> None:
     recorded = await bob.feedback.record(score, idempotency_key="once")
     assert recorded.user_id == "bob"
     assert await bob.feedback.record(score.model_copy(update={"user_id": "bob"}), idempotency_key="once") == recorded
-    with pytest.raises(InvalidArgument, match="user_id is not the user"):
+    with pytest.raises(InvalidArgument, match="user_id is another user"):
         await bob.feedback.record(score.model_copy(update={"user_id": "ada"}))
     async with bob.begin() as tx:
         assert (await tx.feedback.record(score)).user_id == "bob"
-    assert [one.user_id for one in await ledger.feedback.current(key="stars")] == ["bob"]
+    assert [one.user_id for one in await ledger.feedback.list(key="stars")] == ["bob"]
     assert (await ledger.feedback.record(score)).user_id is None
 
 
@@ -252,7 +252,7 @@ async def test_a_user_retracts_only_their_own_scores(ledger: Ledger, bob: Ledger
         given = await ledger.feedback.record(Feedback(run_id="run of bob", key="eval", score=0.1, user_id=scorer))
         with pytest.raises(TenantOnly):
             await bob.feedback.remove(given.feedback_id or "")
-    assert [one.retracted_at for one in await bob.feedback.current(key="eval")] == [None, None]
+    assert [one.retracted_at for one in await bob.feedback.list(key="eval")] == [None, None]
     own = await bob.feedback.record(Feedback(run_id="run of bob", key="eval", score=1))
     assert (await bob.feedback.remove(own.feedback_id or "")).retracted_at is not None
 
@@ -276,7 +276,7 @@ async def test_calls_for_all_users_are_refused(ledger: Ledger) -> None:
     ):
         with pytest.raises(TenantOnly):
             await call_
-    with pytest.raises(InvalidArgument, match="user_id is not the user"):
+    with pytest.raises(InvalidArgument, match="user_id is another user"):
         ada.user("bob")
     assert ada.user("ada")._scope == ada._scope
 
@@ -296,7 +296,7 @@ async def test_the_values_of_kv_are_those_of_the_user(ledger: Ledger, bob: Ledge
 async def test_a_user_erases_herself_and_nobody_else(ledger: Ledger, bob: Ledger, database: Database) -> None:
     ada = ledger.user("ada")
     for of_owner in (ada.erasures.erase, ada.erasures.find):
-        with pytest.raises(InvalidArgument, match="user_id is not the user"):
+        with pytest.raises(InvalidArgument, match="user_id is another user"):
             await of_owner(("user", "bob"))
     await bob.erasures.erase(("thread", "bob's"), keep_scores=True)
     for dry_run in (True, False):  # its tombstone is not hers to see
@@ -334,7 +334,7 @@ async def test_a_call_for_a_user_judges_the_owner_as_the_users_ledger_does(
     async with ledger.stream("ada's", user_id="ada") as draft:
         await draft.feed("!")
     assert (await ledger.messages.history("ada's")).messages[-1].text == "!"
-    with pytest.raises(InvalidArgument, match="user_id is not the user"):
+    with pytest.raises(InvalidArgument, match="user_id is another user"):
         await ledger.user("ada").messages.append("ada's", turn(), user_id="bob")
 
 

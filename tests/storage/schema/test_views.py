@@ -169,7 +169,7 @@ async def test_the_scores_are_those_that_count(database: Database, ledger: Ledge
         last = await ledger.feedback.record(Feedback.model_validate(said | target))
     await ledger.feedback.remove(last.feedback_id or "")
     await query(database, "UPDATE feedback SET message_id = NULL WHERE score = 6")  # as an earlier release wrote it
-    current = [(one.score, one.message_id, one.user_id, one.call_index) for one in await ledger.feedback.current()]
+    current = [(one.score, one.message_id, one.user_id, one.call_index) for one in await ledger.feedback.list()]
     assert current == [(8, None, "ada", None), (7, "m1", None, 1), (6, "m4", None, None), (5, None, None, None)]
     scores = "SELECT score, message_id, user_id, call_index FROM scores ORDER BY created_at DESC"
     assert await query(database, scores) == current

@@ -147,10 +147,10 @@ async def read_beside(
 
 async def _scores(ledger: Ledger, run_ids: Sequence[str], all_scores: bool) -> tuple[list[Feedback], bool]:
     """The scores of these runs, newest first, and whether there are more."""
-    found = await ledger.feedback.current(run_id=run_ids, limit=_SCORES)
+    found = await ledger.feedback.list(run_id=run_ids, limit=_SCORES)
     scores = list(found)
     while all_scores and found.next_cursor is not None:
-        found = await ledger.feedback.current(run_id=run_ids, limit=_SCORES, cursor=found.next_cursor)
+        found = await ledger.feedback.list(run_id=run_ids, limit=_SCORES, cursor=found.next_cursor)
         scores += found
     return scores, found.next_cursor is not None
 

@@ -62,7 +62,7 @@ async def _scores(ledger: Ledger, since: datetime) -> tuple[dict[str, dict[date,
     read: defaultdict[str, defaultdict[date, list[float]]] = defaultdict(lambda: defaultdict(list))
     cursor, count = None, 0
     while True:
-        found = await ledger.feedback.current(limit=1_000, cursor=cursor)
+        found = await ledger.feedback.list(limit=1_000, cursor=cursor)
         recent = [one for one in found if one.created_at is not None and one.created_at >= since]
         for one in recent:
             assert one.created_at is not None

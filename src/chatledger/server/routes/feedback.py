@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BeforeValidator, Field
@@ -55,7 +55,7 @@ class NewFeedback(Body):
 async def record_feedback(
     ledger: Asking, caller: Who, state: Shared, body: NewFeedback, idempotency_key: IdempotencyKey
 ) -> Feedback:
-    """Record a score. A later score of the same target, key and user replaces it in `current` and `summary`."""
+    """Record a score. A later score of the same target, key and user replaces it in the lists and sums."""
     refuse_chosen(state.ids, caller, feedback_id=body.feedback_id)
     return await ledger.feedback.record(body, idempotency_key=idempotency_key)
 
@@ -67,26 +67,13 @@ async def list_feedback(
     run_id: OfRun = None,
     thread_id: OfThread = None,
     user_id: OfUser = None,
-    cursor: Cursor = None,
-) -> Items[Feedback]:
-    """List every recorded score, newest first, replaced and retracted ones included."""
-    read = partial(ledger.feedback.list, run_id=run_id, thread_id=thread_id, user_id=user_id, cursor=cursor)
-    return items(await fitting_page(read, limit))
-
-
-@router.get("/current")
-async def list_current_feedback(
-    ledger: Mine,
-    limit: Limit,
-    run_id: OfRun = None,
-    thread_id: OfThread = None,
-    user_id: OfUser = None,
     key: OfKey = None,
+    events: Annotated[bool, Query(description="List replaced and removed scores too.")] = False,
     cursor: Cursor = None,
 ) -> Items[Feedback]:
-    """List the scores that count, newest first: the latest of each target, key and user, unless it was retracted."""
-    read = partial(ledger.feedback.current, run_id=run_id, thread_id=thread_id, user_id=user_id, key=key, cursor=cursor)
-    return items(await fitting_page(read, limit))
+    """List the scores that count, newest first: the latest of each target, key and user, unless it was removed."""
+    chosen: dict[str, Any] = {"run_id": run_id, "thread_id": thread_id, "user_id": user_id, "key": key}
+    return items(await fitting_page(partial(ledger.feedback.list, **chosen, events=events, cursor=cursor), limit))
 
 
 @router.get("/summary")
@@ -100,7 +87,7 @@ async def summarize_feedback(
     thread_id: OfThread = None,
     run_id: OfRun = None,
     user_id: OfUser = None,
-    events: Annotated[bool, Query(description="Count replaced and retracted scores too.")] = False,
+    events: Annotated[bool, Query(description="Count replaced and removed scores too.")] = False,
 ) -> Items[FeedbackSummary]:
     """Count the current scores of each key, with their mean, minimum and maximum."""
     found = await ledger.feedback.summary(

@@ -62,7 +62,7 @@ class FeedbackRepository:
 
         Each call stores one more score, unless it repeats a `feedback_id`, or an `idempotency_key` of the run. A repeat
         returns the first score, even if that was retracted since, or raises IdConflict if its content differs. A later
-        score of the same target, key and user replaces an earlier one in `current` and `summary`.
+        score of the same target, key and user replaces an earlier one in `list` and `summary`.
 
         Raises RunNotFound, MessageNotFound for a message that the run's thread does not have, and InvalidArgument for a
         `call_index` that the message does not have.
@@ -108,43 +108,25 @@ class FeedbackRepository:
     async def list(
         self,
         *,
-        run_id: str | None = None,
-        thread_id: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        user_id: str | None = None,
-    ) -> Page[Feedback]:
-        """A page of every recorded score of a run, a thread, a user, or of all, newest first. It includes replaced and
-        retracted scores; `current` leaves them out.
-
-        `limit` is the maximum number of scores, 50 by default and 1,000 at most. The page's `damaged` has the errors of
-        scores that cannot be read. Raises InvalidCursor and LimitExceeded.
-        """
-        require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, cursor=cursor, user_id=user_id)
-        require(INT, limit=limit)
-        chosen = _chosen(self._scope.tenant, run_id=run_id, thread_id=thread_id, user_id=user_id)
-        statement = select_scores(feedback, self._scope.tenant).where(*chosen)
-        return await self._page(statement, feedback, page_size(limit), cursor)
-
-    async def current(
-        self,
-        *,
         run_id: str | Sequence[str] | None = None,
         thread_id: str | None = None,
         user_id: str | None = None,
         key: str | None = None,
+        events: bool = False,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Feedback]:
         """A page of the scores that count, newest first: the latest score of each target (run, message, call), key and
-        user, unless it was retracted. All scores without a `user_id` count as one user's. The latest score has the
-        latest `created_at` and, among equal ones, the greatest `feedback_id`.
+        user, unless it was removed. All scores without a `user_id` count as one user's. The latest score has the latest
+        `created_at` and, among equal ones, the greatest `feedback_id`. With `events=True`, every recorded score,
+        replaced and removed ones too.
 
-        `run_id` may be a list of up to 500 runs. Each page reads every score of the chosen runs, thread, user and key.
-        `limit` is the maximum number of scores, 50 by default and 1,000 at most. The page's `damaged` has the errors of
-        scores that cannot be read. Raises InvalidCursor and LimitExceeded.
+        `run_id` may be a list of up to 500 runs. Each page of the scores that count reads every score of the chosen
+        runs, thread, user and key. `limit` is the maximum number of scores, 50 by default and 1,000 at most. The page's
+        `damaged` has the errors of scores that cannot be read. Raises InvalidCursor and LimitExceeded.
         """
         require(STR_OR_NONE, thread_id=thread_id, user_id=user_id, key=key, cursor=cursor)
+        require(BOOL, events=events)
         require(INT, limit=limit)
         one = {"run_id": run_id} if isinstance(run_id, str) else {}
         chosen = _chosen(self._scope.tenant, thread_id=thread_id, user_id=user_id, key=key, **one)
@@ -153,6 +135,9 @@ class FeedbackRepository:
             if len(ids) > AT_ONCE:
                 raise LimitExceeded("runs of a page of scores", len(ids), AT_ONCE)
             chosen.append(feedback.c.run_id.in_(ids))
+        if events:
+            every = select_scores(feedback, self._scope.tenant).where(*chosen)
+            return await self._page(every, feedback, page_size(limit), cursor)
         scores = current_scores(*chosen)
         return await self._page(select_scores(scores, self._scope.tenant), scores, page_size(limit), cursor)
 
@@ -183,8 +168,8 @@ class FeedbackRepository:
             for one in await ledger.feedback.summary(agent="support", since=datetime(2026, 1, 1, tzinfo=UTC)):
                 print(one.key, one.count, one.mean)
 
-        It counts the scores that `current` returns: thumb up, down and up again is one. With `events=True` it counts
-        every score that `list` returns, replaced and retracted ones included.
+        It counts the scores that `list` returns: thumb up, down and up again is one. With `events=True` it counts
+        every recorded score, replaced and removed ones too.
 
         `agent` and `model` are those of the run. A score at `since` is included, one at `until` is not; both are
         datetimes with a zone, and are compared with the time of the score that counts. The kept scores of erased

@@ -135,7 +135,7 @@ class FrameRepository:
         agent: str | None = None,
         on_damage: Callable[[ChatLedgerError], object] | None = None,
     ) -> AsyncIterator[pyarrow.RecordBatch]:
-        """The scores that count (as `feedback.current`), in the order of the runs' ids and of time.
+        """The scores that count (as `feedback.list`), in the order of the runs' ids and of time.
 
         Columns: `feedback_id`, `run_id`, `thread_id`, `owner_id` (of the thread), `agent`, `model`, `key`, `score`,
         `author`, `source`, `message_id`, `call_index`, `user_id` (whose score it is), `kwargs` (JSON) and
