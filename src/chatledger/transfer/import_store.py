@@ -160,8 +160,8 @@ class _Import:
         decoded = self._store.decode(session, session.rows[known:], self._options.rules)
         try:
             stored = await self._write(session, decoded.messages, state)
-        except IdConflict:
-            if state is not None:
+        except IdConflict as error:
+            if error.what != "thread" or state is not None:
                 raise
             await self._add(session)  # a concurrent import created the thread first: compare
             return

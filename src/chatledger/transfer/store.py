@@ -33,7 +33,10 @@ async def store_record(
         try:
             tails = list(attach(planned.thread_id, planned.branches, Stored()))
             return "created", await _write(ledger, planned, options, None, tails, planned.metadata)
-        except IdConflict:  # a concurrent import stored it first: compare
+        except IdConflict as error:
+            if error.what != "thread":
+                raise
+            # A concurrent import stored it first: compare.
             thread = await ledger.threads.get(planned.thread_id)
     metadata = planned.metadata_over(_require_imported(thread))
     is_list = len(planned.branches) == 1 and not get_shape(planned.envelope.format).branching

@@ -37,7 +37,7 @@ _KIND = "pydantic-ai"
 _PAGE = 1_000
 _AT_ONCE = 500
 """Threads whose records one statement reads."""
-_CONFLICTS = (IdConflict, IdConflict, VersionConflict, NotFound, VersionConflict)
+_CONFLICTS = (IdConflict, NotFound, VersionConflict)
 
 
 class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the type checker does not have Pydantic AI

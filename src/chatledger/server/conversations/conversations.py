@@ -45,7 +45,9 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
             if messages:
                 await transaction.messages.append(conversation_id, messages)
         return thread
-    except IdConflict:
+    except IdConflict as error:
+        if error.what != "thread":
+            raise
         return await _find_same(ledger, conversation_id, body, messages)
 
 
