@@ -165,7 +165,7 @@ FORBIDDEN: dict[str, tuple[str, Sent]] = {
     "a removal of an item": ("DELETE /v1/conversations/{conversation_id}/items/{item_id}", Sent()),
     "a deletion": ("DELETE /v1/threads/{thread_id}", Sent()),
     "a deletion of a conversation": ("DELETE /v1/conversations/{conversation_id}", Sent()),
-    "a value": (_APPEND, appended(QUESTION, kv={"a": 1})),
+    "a value": (_APPEND, appended(QUESTION, kv={"a": {"value": 1}})),
     "a condition on a value": (_APPEND, appended(QUESTION, kv={"a": {"value": 1, "expected": 0}})),
     "an end of open calls": ("POST /v1/threads/{thread_id}/close-open-calls", Sent({}, path={"thread_id": CALLS})),
     "an end of open calls by an append": (
