@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Text
 
-from chatledger import KeyRing, Ledger, ThreadNotFound, Transaction
+from chatledger import InvalidArgument, KeyRing, Ledger, ThreadNotFound, Transaction
 from chatledger.admin import configure_sqlite
 from chatledger.errors import EncryptionError, IdConflict
 from chatledger.models import CONTINUES
@@ -323,7 +323,7 @@ async def test_a_thread_is_loaded_by_a_ledger_like_the_one_that_prepared_it(data
     from tests.storage.repositories.test_bulk import new_thread
 
     async with database.open(keys=RING) as ledger:
-        with pytest.raises(EncryptionError, match="by the ledger that prepared it"):
+        with pytest.raises(InvalidArgument, match="was prepared by a ledger with other keys"):
             await ledger.threads.load([new_thread("t", [user("plain")])])
 
 

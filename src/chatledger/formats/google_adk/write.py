@@ -93,10 +93,9 @@ def write_event(head: ChatMessage, parts: Sequence[JsonValue], author: str = MOD
     residual = nested(own_residual(head), HEAD)
     source = restore_deep(encoded_head(head, camel=is_camel(head), has_parts=bool(parts), author=author), residual)
     content = source.get("content")
-    if isinstance(content, dict) and "parts" in content and (parts or content["parts"] is None):
-        source["content"] = {**content, "parts": list(parts)}
-    elif parts:
-        source["content"] = {"parts": list(parts), "role": _role(head)}
+    if parts:
+        held = content if isinstance(content, dict) and "parts" in content else {"parts": None, "role": _role(head)}
+        source["content"] = {**held, "parts": list(parts)}
     return source
 
 

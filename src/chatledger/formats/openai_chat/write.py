@@ -66,10 +66,10 @@ def _write_calls(calls: list[ToolCall], residual: JsonValue) -> list[JsonValue]:
 def _restored(wire: dict[str, JsonValue], residual: JsonValue) -> dict[str, JsonValue]:
     """The object of the source, with the typed fields that were absent or null there: a program has set them later.
 
-    A residual that no reader wrote may hide the role. Then it changes nothing.
+    A residual that no reader wrote may hide the role, or have calls that are no list. Then it changes nothing.
     """
     restored = restore(wire, residual)
-    if not isinstance(restored.get("role"), str):
+    if not isinstance(restored.get("role"), str) or not isinstance(restored.get("tool_calls"), list | None):
         return wire
     typed = {key: value for key, value in wire.items() if value is not None and restored.get(key) is None}
     return {**restored, **typed}
