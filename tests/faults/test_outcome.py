@@ -241,7 +241,7 @@ async def test_an_append_that_was_never_sent_is_a_retryable_error(
 
 @pytest.mark.parametrize(("cut", "expected"), [(False, StorageError), (True, OutcomeUnknown)])
 async def test_a_pool_without_a_free_connection_in_time(
-    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, cut: bool, expected: type[Exception]
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, cut: bool, expected: type[StorageError]
 ) -> None:
     """Retryable, unless an attempt was sent before: then nobody looked what became of it."""
     set_limits(ledger, timeout=0.2)
