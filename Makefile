@@ -199,8 +199,7 @@ audit: $(TOOLS_READY)  ## Ask an index for advisories on core and all extras: ex
 # No address of an index is written into the files, so that any index serves.
 lock: $(TOOLS_READY)  ## Write release/*.txt, the pins with hashes of release/*.in, within constraints.txt
 	for name in build tools; do (cd release && CUSTOM_COMPILE_COMMAND='make lock' ../$(TOOLS)/bin/pip-compile --quiet --upgrade \
-	  --generate-hashes --allow-unsafe --strip-extras --no-emit-options --no-emit-index-url --no-emit-trusted-host \
-	  --no-emit-find-links --constraint ../constraints.txt --output-file $$name.txt $$name.in) || exit 1; done
+	  --generate-hashes --allow-unsafe --strip-extras --no-emit-options --constraint ../constraints.txt --output-file $$name.txt $$name.in) || exit 1; done
 
 DURABLE = $(BIN)/python -m tests.postgres --durable
 
