@@ -38,6 +38,13 @@ def test_a_damaged_payload_is_refused_or_comes_back_equal(payload: Any) -> None:
     assert same_json(encode(CODEC, decoded.messages).payload, list(payload))
 
 
+@pytest.mark.parametrize("parts", [[None], [{"text": "a"}, None], [None, {"function_call": {"name": "f", "args": {}}}]])
+@pytest.mark.parametrize("content", [{}, {"role": "model"}])
+def test_null_parts_come_back(parts: list[Any], content: dict[str, Any]) -> None:
+    payload = [{"invocation_id": "", "id": "", "branch": "", "content": {**content, "parts": parts}}]
+    assert same_json(encode(CODEC, CODEC.decode(payload, rules="lenient").messages).payload, payload)
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_comes_back_equal_and_is_recognised(name: str) -> None:
     payload = SAMPLES[name]

@@ -68,12 +68,12 @@ def read_part(value: JsonValue, path: str, *, camel: bool, signer: str | None, l
     return opaque(value, camel), None
 
 
-def write_part(part: Part, residual: JsonValue, *, camel: bool) -> JsonValue:
-    """The part of an event; None if it cannot hold this one."""
+def write_part(part: Part, residual: JsonValue, *, camel: bool) -> list[JsonValue]:
+    """The part of an event, which may be null; nothing if an event cannot hold this one."""
     if isinstance(part, OpaquePart):
-        return part.value
+        return [part.value]
     encoded = _encoded(part, residual, camel)
-    return None if encoded is None else restored(encoded, residual)
+    return [] if encoded is None else [restored(encoded, residual)]
 
 
 def restored(encoded: Source, residual: JsonValue) -> Source:

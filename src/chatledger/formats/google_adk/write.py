@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from chatledger.formats.google_adk.names import (
     AS_JSON,
@@ -137,7 +136,11 @@ def write_parts(message: ChatMessage, *, camel: bool) -> list[JsonValue]:
     """The parts of a message that is no result: its content, with its calls between."""
     residual = own_residual(message)
     content = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content or []
-    parts = _some(write_part(part, nested(residual, PARTS, str(idx)), camel=camel) for idx, part in enumerate(content))
+    parts = [
+        written
+        for idx, part in enumerate(content)
+        for written in write_part(part, nested(residual, PARTS, str(idx)), camel=camel)
+    ]
     calls: list[JsonValue] = [
         restored(encoded_call(call, camel=camel), nested(residual, CALLS, str(idx)))
         for idx, call in enumerate(message.tool_calls or ())
@@ -177,11 +180,12 @@ def _text_and_media(message: ChatMessage, residual: JsonValue, camel: bool) -> t
     if not isinstance(message.content, list):
         return message.content, []
     texts = [part.text for part in message.content if isinstance(part, TextPart)]
-    media = _some(
-        write_part(part, nested(residual, PARTS, str(idx)), camel=camel)
+    media = [
+        written
         for idx, part in enumerate(message.content)
         if isinstance(part, (MediaPart, OpaquePart))
-    )
+        for written in write_part(part, nested(residual, PARTS, str(idx)), camel=camel)
+    ]
     return "\n".join(texts) if texts else None, media
 
 
@@ -194,10 +198,6 @@ def _response(text: str, is_error: bool, form: JsonValue) -> JsonValue:
         if isinstance(value, dict):
             return value
     return {"error" if is_error else OUTPUT if form == OUTPUT else "result": text}
-
-
-def _some(parts: Any) -> list[JsonValue]:
-    return [part for part in parts if part is not None]
 
 
 def text_alone(parts: list[Part]) -> str | list[Part] | None:
