@@ -14,8 +14,11 @@ from typing import Any, Literal
 from unicodedata import combining, normalize
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatledger import ChatMessage, Ledger, TextPart
+from chatledger.errors import InvalidArgument
 from chatledger.storage.repositories import bounded, folding, pieces, search, search_text
 from chatledger.storage.repositories.search import SearchRequest
 from chatledger.storage.repositories.search_text import MOST_PARSED, Query, plain
@@ -254,7 +257,7 @@ HARD: dict[str, Callable[[int], ChatMessage]] = {
     "runs of marks": lambda number: user("e" + ACUTE * 200_000 + f" word{number}"),
     "lone surrogates": lambda number: user("\ud800" * 100_000 + f" word{number}"),
     "many values": lambda number: assistant(
-        calls=[call(f"c{number}-{n}", arguments={"a": [0] * 7_000, "b": f"word{number}"}) for n in range(4)]
+        calls=[call(f"c{number}-{n}", arguments={"a": [0] * 7_000, "b": f"word{number}\n"}) for n in range(4)]
     ),
 }
 
@@ -279,9 +282,47 @@ async def test_a_page_ends_after_its_work_and_the_next_goes_on(ledger: Ledger, k
         assert pages >= (3 if query == "nothing" else 2)
 
 
-def test_integers_of_thousands_of_digits_stay_text() -> None:
+def test_numbers_stay_the_text_that_they_are() -> None:
     digits = "7" * 4_299
-    assert plain(f'{{"a": [{digits}, -1, 1.50]}}') == f"a: {digits}\na: -1\na: 1.5"
+    assert plain(f'{{"a": [{digits}, -1, 1.50, 1e400, NaN]}}') == f"a: {digits}\na: -1\na: 1.50\na: 1e400\na: NaN"
+
+
+words = st.text(st.sampled_from(["a", "B", ":", " ", ",", '"', "\\", "\n", "1", ".", ACUTE, "消", "ﬁ"]), max_size=5)
+json_values = st.recursive(
+    words | st.integers() | st.floats() | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values, st.booleans(), st.data())
+def test_arguments_that_are_not_parsed_hold_no_hit(value: Any, ascii_only: bool, data: st.DataObject) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    shown = plain(text)
+    start = data.draw(st.integers(0, len(shown)))
+    part = shown[start : start + data.draw(st.integers(1, 9))]
+    try:
+        query = Query(part)
+    except InvalidArgument:  # only blanks
+        return
+    assert query.may_be_in(text) or not query.is_in(shown)
+
+
+async def test_arguments_without_the_words_are_not_parsed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def spy(text: str) -> str:
+        parsed.append(text)
+        return plain(text)
+
+    monkeypatch.setattr(search, "plain", spy)
+    await ledger.threads.create("t")
+    await ledger.messages.append(
+        "t", [user("go"), assistant(calls=[call("c", arguments='{"city": "Oslo", "n": [1, 2]}')])]
+    )
+    for words, hits in {"Bergen": 0, "city: Oslo": 1, "n: 1 n: 2": 1}.items():
+        assert len(await ledger.messages.search(words)) == hits
+    assert len(parsed) == 2
 
 
 async def test_only_some_values_of_a_message_are_parsed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -493,8 +493,10 @@ class _Rows:
             yield "result", shown
         for call in self._calls[key] if call_count else ():
             yield "tool_name", self._text("tool_calls", call, "name", call[4])
-            shown, left = self._plain(self._text("tool_calls", call, "arguments", call[5]), left)
-            yield "arguments", shown
+            arguments = self._text("tool_calls", call, "arguments", call[5])
+            if self._scan.request.query.may_be_in(arguments):
+                shown, left = self._plain(arguments, left)
+                yield "arguments", shown
 
     def _plain(self, text: str, left: int) -> tuple[str, int]:
         """The text, parsed if it has no more values than are left, and how many are left then."""

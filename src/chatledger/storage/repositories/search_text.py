@@ -25,6 +25,8 @@ OF_A_VALUE = 64
 """The work of a parsed value, as that of so many characters that are compared."""
 _REPEATED = 65_536
 """The characters of names that are written again, for the further elements of lists."""
+# Numbers stay the text that they are: an integer of thousands of digits would take long to make.
+_parse = json.JSONDecoder(parse_int=str, parse_float=str).decode
 _JOINERS = "\u200d\ufe0f"  # they join emoji, and belong to the character before them
 
 
@@ -41,23 +43,32 @@ class Query:
         self.work = 0
         """The characters that have been compared, or as many as would have taken that long."""
         self._first_word = self.folded.partition(" ")[0]
+        self._in_json = max(self.folded.replace(":", " ").split(" "), key=len)
         self._has_blank = self._first_word != self.folded
         # Folding makes at most 18 characters of one, and less than one of many combining marks. So this overlap of two
         # blocks holds a match that lies across their border, unless that has hundreds of marks.
         self._overlap = 64 + 4 * len(text)
 
+    def may_be_in(self, arguments: str) -> bool:
+        """Whether the query may be in the values of this JSON, which would take ten times as long to parse. Without
+        escapes, names and values stand in it as they are: only what `plain` writes between them does not.
+        """
+        return "\\" in arguments or self._holds(arguments, self._in_json, False)
+
     def is_in(self, text: str) -> bool:
+        return self._holds(text, self._first_word, self._has_blank)
+
+    def _holds(self, text: str, word: str, has_blank: bool) -> bool:
+        """Whether the text has the word, and with `has_blank` the whole query."""
         if len(text) <= BLOCK:  # as most texts are
-            words, work = folded_block(text)
+            words, work = (text.lower(), len(text)) if text.isascii() else folded_block(text)
             self.work += work
-            if not self._has_blank:
-                return self.folded in words
-            return self._first_word in words and self.folded in " ".join(words.split())
+            return word in words and (not has_blank or self.folded in " ".join(words.split()))
         tail = ""  # a match may begin at the end of the block before
         for block, work in folded_blocks(text):
             self.work += work
-            words, sought = tail + block, self._first_word
-            if sought in words and self._has_blank:
+            words, sought = tail + block, word
+            if sought in words and has_blank:
                 words, sought = one_blank(words), self.folded
             if sought in words:
                 return True
@@ -108,8 +119,7 @@ def plain(arguments: str) -> str:
     if len(arguments) > MOST_PARSED:
         return arguments
     try:
-        # Integers stay the text that they are: of thousands of digits, making them would take long.
-        return "\n".join(_lines(json.loads(arguments, parse_int=str)))
+        return "\n".join(_lines(_parse(arguments)))
     except (ValueError, RecursionError):
         return arguments
 
