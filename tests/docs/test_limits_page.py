@@ -12,6 +12,7 @@ from chatledger import repositories as calls
 from chatledger.errors import LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
+from chatledger.repositories import messages
 from chatledger.server import ServerLimits
 from chatledger.storage.append import kv, tip_cache
 from chatledger.storage.append.request import LEASE
@@ -24,7 +25,6 @@ from chatledger.storage.repositories import (
     deletion,
     drafts,
     follow,
-    messages,
     reencrypt,
     runs,
     thread_list,

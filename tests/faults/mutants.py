@@ -1236,7 +1236,7 @@ def copy_a_partial_message() -> None:
 
 def sync_on_whatever_is_there() -> None:
     """The messages that follow are appended to a history that may have moved since it was compared."""
-    from chatledger.storage.repositories.messages import MessageRepository
+    from chatledger.repositories.messages import MessageRepository
 
     append = MessageRepository.append
 

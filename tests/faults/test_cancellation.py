@@ -22,10 +22,10 @@ from chatledger.errors import DraftLive
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
+from chatledger.repositories.messages import MessageRepository
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.kv import KvRepository
-from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository

@@ -11,6 +11,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from chatledger import ChatMessage, History, ImagePart, Ledger
+from chatledger.repositories.messages import MessageRepository
 from chatledger.server import create_app
 from chatledger.server.page import conversation, login, media, static, threads, usage
 from chatledger.server.pages import LARGEST, fitting
@@ -20,7 +21,6 @@ from chatledger.server.sizes import LARGEST_MESSAGE
 from chatledger.storage.history import tokens
 from chatledger.storage.history.path import load_path
 from chatledger.storage.repositories import bounded, kv, thread_list
-from chatledger.storage.repositories.messages import MessageRepository
 from tests.server.conftest import by_header, client_of, json_of
 from tests.server.steps import CALLS as MOST_CALLS
 from tests.server.steps import counted

@@ -19,13 +19,13 @@ from chatledger import ledger as asynchronous
 from chatledger.errors import StorageError
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
+from chatledger.repositories.messages import MessageRepository
 from chatledger.storage.databases.loop_thread import LoopThread
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.drafts import Draft as AsynchronousDraft
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.kv import KvRepository
-from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository

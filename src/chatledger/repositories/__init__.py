@@ -36,6 +36,7 @@ from chatledger.models.kv import Put
 from chatledger.models.weight import apart
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
+from chatledger.repositories.messages import MessageRepository
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import LEASE, OnOpenCalls, make_request
 from chatledger.storage.databases.scope import Scope
@@ -46,7 +47,6 @@ from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.kv import KvRepository
-from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.stats import StatsFilter, read_stats

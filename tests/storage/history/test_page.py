@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, History, InvalidArgument, Ledger, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor, LimitExceeded, MessageNotFound
+from chatledger.repositories import messages as messages_module
 from chatledger.storage.history import one_statement as one_statement_module
 from chatledger.storage.history import page as history_module
 from chatledger.storage.history import path as path_module
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories import messages as messages_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import elsewhere

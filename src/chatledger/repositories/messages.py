@@ -21,7 +21,7 @@ from chatledger.arguments import (
     require,
     require_items,
 )
-from chatledger.errors import MessageNotFound, VersionConflict
+from chatledger.errors import VersionConflict
 from chatledger.models import Appended, ChatMessage, History, Hit, Page, Revision, RulesLevel
 from chatledger.models.base import read_moment
 from chatledger.models.json import JsonValue
@@ -37,21 +37,19 @@ from chatledger.storage.append.request import (
     require_messages,
 )
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import find_message, find_path, load_range
 from chatledger.storage.history.sizes import stored_sizes
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.cursors import page_size, part_of
+from chatledger.storage.repositories.find import find_messages, find_names, get_message
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
 from chatledger.storage.repositories.removal import pop, retract
 from chatledger.storage.repositories.revise import list_revisions, revise_message
 from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import Query
 from chatledger.storage.repositories.sync import compare, part, shorten
-from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import is_long_batch
-from chatledger.storage.schema.text import decode_text, encode_key, encode_text
+from chatledger.storage.schema.text import encode_key
 
 T = TypeVar("T")
 
@@ -392,13 +390,13 @@ class MessageRepository:
         """
         require(STR, thread_id=thread_id, format=format)
         window = Window.of(self._scope.tenant, thread_id)
-        return await self._scope.read(lambda sql: _names(sql, window, format), snapshot=True)
+        return await self._scope.read(lambda sql: find_names(sql, window, format), snapshot=True)
 
     async def get(self, thread_id: str, message_id: str) -> ChatMessage:
         """The message with that id, on any branch. Raises ThreadNotFound and MessageNotFound."""
         require(STR, thread_id=thread_id, message_id=message_id)
         window = Window.of(self._scope.tenant, thread_id)
-        return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
+        return await self._scope.read(lambda sql: get_message(sql, window, message_id), snapshot=True)
 
     async def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage:
         """Change a stored message in its place, and return it: it gets the content, reasoning, name, response_metadata,
@@ -452,7 +450,7 @@ class MessageRepository:
         An id is unique in its thread, and may occur in many threads. Returns the first 100; an index finds them.
         """
         require(STR, message_id=message_id)
-        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
+        return await self._scope.read(lambda sql: find_messages(sql, self._scope.tenant, message_id), snapshot=True)
 
     async def redact(
         self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
@@ -599,45 +597,3 @@ async def _encoded(messages: Sequence[Any], make: Callable[[], T], beside: Any =
     loop goes on.
     """
     return await asyncio.to_thread(make) if is_long_batch(messages, beside) else make()
-
-
-_NAMES = """
-SELECT m.name FROM {schema}messages m
-WHERE m.tenant_id = :tenant AND m.thread_id = :thread AND m.format = :format AND m.name IS NOT NULL
-"""
-_CALL_IDS = """
-SELECT c.call_id FROM {schema}tool_calls c JOIN {schema}messages m
-  ON m.tenant_id = c.tenant_id AND m.thread_id = c.thread_id AND m.branch = c.branch AND m.seq = c.seq
-WHERE c.tenant_id = :tenant AND c.thread_id = :thread AND m.format = :format AND c.call_id IS NOT NULL
-"""
-
-
-def _names(sql: Sql, window: Window, name: str) -> set[str]:
-    find_path(sql, window)
-    values = {"tenant": window.tenant.key, "thread": window.thread, "format": encode_text(name)}
-    return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
-
-
-def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
-    find_path(sql, window)
-    found = find_message(sql, window, message_id)
-    if found is None:
-        raise MessageNotFound(window.thread_id, message_id)
-    return found
-
-
-_FIND = """
-SELECT thread_id, branch, seq FROM {schema}messages
-WHERE tenant_id = :tenant AND message_id = :message_id{of_user} ORDER BY thread_id LIMIT 100
-"""
-_OF_USER = """
- AND (SELECT user_id FROM {schema}threads t WHERE t.tenant_id = :tenant AND t.thread_id = messages.thread_id) = :user
-"""
-
-
-def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
-    """The messages with that id. The index of message ids begins with the two columns of the condition."""
-    statement = _FIND.replace("{of_user}", "" if tenant.user is None else _OF_USER)
-    given = {"tenant": tenant.key, "user": tenant.user, "message_id": encode_text(message_id)}
-    places = sql.fetch(statement, given)
-    return [one for thread, branch, seq in places for one in load_range(sql, tenant, thread, branch, seq, seq)]
