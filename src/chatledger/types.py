@@ -46,6 +46,10 @@ from chatledger.models import (
     Violation,
 )
 from chatledger.repositories.erasures import Owner
+from chatledger.repositories.threads import (
+    UNSET,
+    Unset,
+)
 from chatledger.rules import (
     CheckedThread,
     Finding,
@@ -65,10 +69,6 @@ from chatledger.storage.repositories.kv import (
 )
 from chatledger.storage.repositories.thread_list import (
     ThreadOrder,
-)
-from chatledger.storage.repositories.threads import (
-    UNSET,
-    Unset,
 )
 from chatledger.storage.rows.keys import (
     Keys,

@@ -1012,7 +1012,7 @@ def say_goodbye_to_a_discarded_connection() -> None:
 def merge_without_the_lock() -> None:
     from chatledger.storage.repositories import kv
 
-    _put(kv, _hold=kv._get)
+    _put(kv, _hold=kv.get_value)
 
 
 def put_beside_a_deletion() -> None:
@@ -1029,10 +1029,10 @@ def update_without_the_lock() -> None:
 
 
 def expect_no_revision() -> None:
-    from chatledger.storage.repositories import threads
+    from chatledger.repositories import threads
+    from chatledger.storage.repositories.threads import update_thread
 
-    update: Any = threads._update_thread
-    _put(threads, _update_thread=lambda *given: update(*given[:-1], None))
+    _put(threads, update_thread=lambda a, b, c, change: update_thread(a, b, c, replace(change, expected=None)))
 
 
 def link_what_was_not_linked() -> None:

@@ -20,15 +20,15 @@ import pytest
 from chatledger import Feedback, Ledger, StorageError
 from chatledger.errors import DraftLive
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
+from chatledger.repositories.feedback import FeedbackRepository
+from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
-from chatledger.storage.repositories.branches import BranchRepository
-from chatledger.storage.repositories.feedback import FeedbackRepository
-from chatledger.storage.repositories.kv import KvRepository
+from chatledger.repositories.runs import RunRepository
+from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
-from chatledger.storage.repositories.runs import RunRepository
-from chatledger.storage.repositories.threads import ThreadRepository
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.awaits import Moment, cancelled_at, timed_out_at

@@ -10,8 +10,8 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, Limits, RuleViolation, StorageError, Thread, VersionConflict
 from chatledger.errors import DecodeError, IdConflict, LimitExceeded, UnknownFormat
+from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.repositories.bulk import NewThread
-from chatledger.storage.repositories.threads import ThreadRepository
 from chatledger.transfer import detect, import_file, new_threads, shapes
 from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.store import batches

@@ -47,13 +47,13 @@ from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories.erasures import Owner
+from chatledger.repositories.threads import Unset
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.bulk import NewThread
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.storage.repositories.thread_list import ThreadOrder
-from chatledger.storage.repositories.threads import Unset
 from chatledger.storage.rows.keys import Encryption, KeyRing, Keys
 from chatledger.telemetry.otel import OpenTelemetry
 

@@ -17,18 +17,18 @@ from typing import Any, Self, cast
 
 from chatledger import ledger as asynchronous
 from chatledger.errors import StorageError
+from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
+from chatledger.repositories.feedback import FeedbackRepository
+from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
+from chatledger.repositories.runs import RunRepository
+from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.databases.loop_thread import LoopThread
-from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.drafts import Draft as AsynchronousDraft
-from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.frames import FrameRepository
-from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
-from chatledger.storage.repositories.runs import RunRepository
-from chatledger.storage.repositories.threads import ThreadRepository
 from chatledger.telemetry.calls import VIEWS
 
 _END = object()

@@ -34,23 +34,23 @@ from chatledger.models.base import read_moment
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
 from chatledger.models.weight import apart
+from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
+from chatledger.repositories.feedback import FeedbackRepository
+from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
+from chatledger.repositories.runs import RunRepository
+from chatledger.repositories.threads import ThreadRepository
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import LEASE, OnOpenCalls, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.tokens import CountTokens
-from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
-from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.frames import FrameRepository
-from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
-from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.stats import StatsFilter, read_stats
-from chatledger.storage.repositories.threads import ThreadRepository
 from chatledger.telemetry.calls import observed
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from openai.types.responses import ResponseIncludable
 
 from chatledger import Ledger
 from chatledger.errors import OutcomeUnknown
+from chatledger.repositories.threads import ThreadRepository
 from chatledger.server import ServerLimits, create_app
-from chatledger.storage.repositories.threads import ThreadRepository
 from tests.server.conftest import by_header, client_of
 from tests.server.conversations.conftest import openai_of
 

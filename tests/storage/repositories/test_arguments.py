@@ -18,15 +18,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Thread, Transaction, admin
 from chatledger.errors import LimitExceeded
 from chatledger.repositories import Repositories
+from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
+from chatledger.repositories.feedback import FeedbackRepository
+from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
-from chatledger.storage.repositories.branches import BranchRepository
-from chatledger.storage.repositories.feedback import FeedbackRepository
-from chatledger.storage.repositories.kv import KvRepository
+from chatledger.repositories.runs import RunRepository
+from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
-from chatledger.storage.repositories.runs import RunRepository
-from chatledger.storage.repositories.threads import ThreadRepository
 from tests.conversations import turn
 
 NOUNS = {

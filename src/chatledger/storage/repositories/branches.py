@@ -9,149 +9,20 @@ from typing import Any
 
 from sqlalchemy import Table, and_, func, insert, select, update
 
-from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
 from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
-from chatledger.models import Alternative, Branch, ChatMessage, RulesLevel
+from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
-from chatledger.storage.append.request import moved_since, read_expected
-from chatledger.storage.databases.scope import Scope
+from chatledger.storage.append.request import moved_since
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.alternatives import find_alternatives, find_ways
-from chatledger.storage.repositories.cursors import part_of
 from chatledger.storage.repositories.owned import owned
-from chatledger.storage.repositories.removal import rewind
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
-from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_mark
-
-
-class BranchRepository:
-    """The branches of threads: `ledger.branches`, and `tx.branches` in a transaction."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    async def fork(
-        self,
-        thread_id: str,
-        at: int,
-        *,
-        branch: int | None = None,
-        activate: bool = True,
-        expected: str | None = None,
-    ) -> Branch:
-        """Create a branch that shares the messages up to and including seq `at` of `branch` (None: the active one). It
-        copies no message. `messages.append(…, after=…)` forks and appends in one call.
-
-        The first message appended to it has seq `at` + 1. With `at` 0 the branch shares nothing. It becomes the active
-        branch, unless `activate=False`. With `expected`, the mark of a history or of an append, it raises
-        VersionConflict if that branch changed since.
-
-        Raises ThreadNotFound, BranchNotFound, InvalidCursor for a seq that the branch does not have, and RuleViolation
-        if a shared message is still partial or, unless the thread is lenient, if a shared call has no result yet.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT, at=at)
-        require(INT_OR_NONE, branch=branch)
-        require(BOOL, activate=activate)
-        require(STR_OR_NONE, expected=expected)
-        window = Window.of(self._scope.tenant, thread_id, branch)
-        mark = None if expected is None else read_expected(expected, window.thread, branch)
-        return await self._scope.write(
-            lambda sql: make_fork(sql, window, at, activate, mark, self._scope.rules), moves=window.thread
-        )
-
-    async def rewind(
-        self, thread_id: str, to: int, *, branch: int | None = None, expected: str | None = None
-    ) -> Sequence[ChatMessage]:
-        """Remove all messages after seq `to` (0: all) from the branch (None: the active one), in place, and return them
-        in order. It makes no branch. Another branch that shares some of the messages keeps them.
-
-        The rewind takes the next position of the branch: its version grows, and no position is used again. The removed
-        messages stay in `revisions`. With `expected`, a mark, it raises VersionConflict if the branch changed since. If
-        no message follows `to`, nothing is written.
-
-        Raises ThreadNotFound, BranchNotFound, InvalidCursor for a seq beyond the end, and DraftLive while the message
-        at the end is being written.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT, to=to)
-        require(INT_OR_NONE, branch=branch)
-        require(STR_OR_NONE, expected=expected)
-        window = Window.of(self._scope.tenant, thread_id, branch)
-        mark = None if expected is None else read_expected(expected, window.thread, branch)
-        return await self._scope.write(lambda sql: rewind(sql, window, to, mark), moves=window.thread)
-
-    async def activate(self, thread_id: str, branch: int) -> Branch:
-        """Make a branch the active one, which calls use by default, and return it. Raises ThreadNotFound and
-        BranchNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT, branch=branch)
-        window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.write(lambda sql: _activate(sql, window, branch), moves=window.thread)
-
-    async def list(self, thread_id: str) -> Sequence[Branch]:
-        """All branches of the thread, in the order of their creation. Raises ThreadNotFound."""
-        require(STR, thread_id=thread_id)
-        window = Window.of(self._scope.tenant, thread_id, None)
-        return await self._scope.read(lambda sql: _list(sql, window))
-
-    async def alternatives(
-        self, thread_id: str, seq: int, *, branch: int | None = None, skip: int = 0, limit: int | None = None
-    ) -> Sequence[Alternative]:
-        """The alternatives of the message at `seq` of `branch` (None: the active one): that message, and the messages
-        of other branches that follow the same message as it does. A user interface shows "2 of 3" with them.
-
-            for number, one in enumerate(await ledger.branches.alternatives(thread_id, seq=2), start=1):
-                print(number, one.message.text, "(shown)" if one.current else f"(activate branch {one.branch})")
-
-        They come in the order of the branches that store them: `limit` of them (None: all), after the first `skip`. A
-        branch that ends before the place has none. The call
-        runs six short statements, however many alternatives there are. Raises ThreadNotFound, BranchNotFound, and
-        MessageNotFound for a seq without a message.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT, seq=seq)
-        require(INT_OR_NONE, branch=branch)
-        part = part_of(skip, limit)
-        window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.read(lambda sql: find_alternatives(sql, window, seq, part), snapshot=True)
-
-    async def ways(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[tuple[int, bool]]:
-        """The branches that show the alternatives of a message, each with whether it is the requested one, without
-        reading a message. Raises as `alternatives`.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT, seq=seq)
-        require(INT_OR_NONE, branch=branch)
-        window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.read(lambda sql: find_ways(sql, window, seq), snapshot=True)
-
-    async def mark(self, thread_id: str, branch: int | None = None) -> str:
-        """The present mark of a branch (None: the active one), as in a history of it, without reading messages. Raises
-        ThreadNotFound and BranchNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT_OR_NONE, branch=branch)
-        window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.read(lambda sql: _mark(sql, window))
-
-    async def advance(self, thread_id: str, mark: str) -> str:
-        """Lock the marked branch until the transaction ends, and return its new mark. Every older mark is then stale.
-        A caller that writes outputs or agents, and no messages, calls this first.
-
-        Raises ThreadNotFound, BranchNotFound, and VersionConflict if the branch changed since it was marked.
-        """
-        require(STR, thread_id=thread_id, mark=mark)
-        window = Window.of(self._scope.tenant, thread_id)
-        state = read_mark(mark, window.thread, "mark")
-        return await self._scope.write(lambda sql: _advance(sql, window, state))
+from chatledger.storage.schema.text import Mark, decode_json, write_mark
 
 
 def _key(window: Window) -> dict[str, str]:
@@ -167,7 +38,7 @@ def make_fork(
     sql: Sql, window: Window, at: int, activate: bool, expected: Mark | None, default_rules: RulesLevel
 ) -> Branch:
     if expected is not None:
-        _advance(sql, window, expected)
+        advance(sql, window, expected)
     rules = _hold(sql, window)
     path = find_path(sql, window)
     if expected is not None and path.branch != expected.branch:
@@ -247,14 +118,14 @@ def _absent(sql: Sql, window: Window, path: Path, at: int) -> int | None:
     return at - counted
 
 
-def _activate(sql: Sql, window: Window, branch: int) -> Branch:
+def activate_branch(sql: Sql, window: Window, branch: int) -> Branch:
     _hold(sql, window)
     find_path(sql, window)
     sql.execute(update(threads).where(own_rows(threads, window)).values(active_branch=branch))
-    return next(found for found in _list(sql, window) if found.branch == branch)
+    return next(found for found in list_branches(sql, window) if found.branch == branch)
 
 
-def _list(sql: Sql, window: Window) -> list[Branch]:
+def list_branches(sql: Sql, window: Window) -> list[Branch]:
     statement = (
         select(branches, threads.c.active_branch)
         .join(threads, and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id"))))
@@ -292,12 +163,12 @@ def _to_branch(row: Mapping[Any, Any]) -> Branch:
 # --- Marks ------------------------------------------------------------------------------------------------------------
 
 
-def _mark(sql: Sql, window: Window) -> str:
+def present_mark(sql: Sql, window: Window) -> str:
     path = find_path(sql, window)
     return write_mark(window.thread, path.branch, path.last_seq, path.stamp)
 
 
-def _advance(sql: Sql, window: Window, mark: Mark) -> str:
+def advance(sql: Sql, window: Window, mark: Mark) -> str:
     """The mark with a new stamp. The branch's row stays locked until the transaction ends."""
     stamp = new_stamp()
     state = (branches.c.branch == mark.branch, branches.c.last_seq == mark.version, branches.c.stamp == mark.stamp)

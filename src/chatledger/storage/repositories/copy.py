@@ -36,7 +36,7 @@ def copy_thread(sql: Sql, source: Window, thread_id: str, at: int | None, given:
     """Copy the path of the source up to seq `at` (None: the whole path), in a transaction that locks the source against
     deletion. `given` are fields of the copy in place of those of the source.
 
-    Raises as `ThreadRepository.copy`.
+    Raises as `threads.copy`.
     """
     tenant, of_source = source.tenant, own_thread(source.tenant, source.thread_id)
     held = select(threads.c.thread_id).where(of_source).with_for_update(read=True, key_share=True)

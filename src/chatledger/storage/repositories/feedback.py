@@ -8,38 +8,33 @@ The target is the place of the message and not its id, because the place is neve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal, select, tuple_, update
 
-from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import (
     FeedbackNotFound,
     IdConflict,
     InvalidArgument,
-    LimitExceeded,
     MessageNotFound,
     RunNotFound,
     StorageError,
     TenantOnly,
 )
-from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
-from chatledger.models.base import read_moment, refuse_own_fields, refusing
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.bounded import fetch_rows
-from chatledger.storage.repositories.compare import compare_rows, read_scores, require_by
-from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
-from chatledger.storage.repositories.many import AT_ONCE, read_ids
+from chatledger.storage.repositories.compare import compare_rows, read_scores
+from chatledger.storage.repositories.cursors import read_cursor, to_page
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.runs import find_run
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import feedback, kept_scores, messages, runs
-from chatledger.storage.schema.text import encode_key
 
 COLUMNS = tuple(column.name for column in feedback.c if column.name in {*Feedback.model_fields, "call_idx"})
 """The columns of a Feedback. `to_feedback` reads them."""
@@ -48,195 +43,7 @@ _TARGET = ("run_id", "branch", "seq", "call_idx", "key", "user_id")
 _WHAT_WAS_SAID = {*("run_id", "key", "score", "kwargs", "author", "source", "message_id"), "user_id", "call_index"}
 
 
-class FeedbackRepository:
-    """The scores of runs, messages and calls: `ledger.feedback`, and `tx.feedback` in a transaction."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    async def record(self, feedback: Feedback | Any, *, idempotency_key: str | None = None) -> Feedback:
-        """Store the feedback and return it with its id and time.
-
-            score = Feedback(run_id=run.run_id, message_id=answer.message_id, key="thumb", score=1, user_id="ada")
-            await ledger.feedback.record(score)
-
-        Each call stores one more score, unless it repeats a `feedback_id`, or an `idempotency_key` of the run. A repeat
-        returns the first score, even if that was retracted since, or raises IdConflict if its content differs. A later
-        score of the same target, key and user replaces an earlier one in `list` and `summary`.
-
-        Raises RunNotFound, MessageNotFound for a message that the run's thread does not have, and InvalidArgument for a
-        `call_index` that the message does not have.
-
-        On a user's ledger the score is that user's: `user_id` is filled in, and another user raises InvalidArgument.
-
-        `feedback` may be any object with the attributes `run_id`, `key` and `score`, such as a service's own feedback.
-        """
-        require(STR_OR_NONE, idempotency_key=idempotency_key)
-        if isinstance(feedback, Feedback):
-            refuse_own_fields(feedback, Feedback, "feedback", "its kwargs")
-        with refusing("feedback"):
-            fields = dict(feedback) if isinstance(feedback, Feedback) else feedback
-            given = Feedback.model_validate(fields, from_attributes=True)
-        record = given.model_copy(
-            update={
-                "feedback_id": given.feedback_id or _feedback_id(given.run_id, idempotency_key),
-                "created_at": given.created_at or datetime.now(UTC),
-                "user_id": self._scope.tenant.seen_by(given.user_id).user_id,
-            }
-        )
-        if record.call_index is not None and record.message_id is None:
-            raise InvalidArgument("feedback", "has a call_index and no message_id; name the message that made the call")
-        encode_key(record.run_id, "run_id")
-        encode_key(record.feedback_id or "", "feedback_id")
-        if record.user_id is not None:
-            encode_key(record.user_id, "user_id")
-        if idempotency_key is not None:
-            encode_key(idempotency_key, "idempotency_key")
-        return await self._scope.write(lambda sql: _record(sql, self._scope.tenant, record, idempotency_key))
-
-    async def remove(self, feedback_id: str) -> Feedback:
-        """Withdraw this score and the earlier scores of its target, key and user, and return it. Each gets a
-        `retracted_at`, so that no earlier score counts again. A later score still counts. Removing it again changes
-        nothing.
-
-        Raises FeedbackNotFound and, on a user's ledger, TenantOnly for a score that is not the user's.
-        """
-        require(STR, feedback_id=feedback_id)
-        now = datetime.now(UTC)
-        return await self._scope.write(lambda sql: _retract(sql, self._scope.tenant, feedback_id, now))
-
-    async def list(
-        self,
-        *,
-        run_id: str | Sequence[str] | None = None,
-        thread_id: str | None = None,
-        user_id: str | None = None,
-        key: str | None = None,
-        events: bool = False,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[Feedback]:
-        """A page of the scores that count, newest first: the latest score of each target (run, message, call), key and
-        user, unless it was removed. All scores without a `user_id` count as one user's. The latest score has the latest
-        `created_at` and, among equal ones, the greatest `feedback_id`. With `events=True`, every recorded score,
-        replaced and removed ones too.
-
-        `run_id` may be a list of up to 500 runs. Each page of the scores that count reads every score of the chosen
-        runs, thread, user and key. `limit` is the maximum number of scores, 50 by default and 1,000 at most. The page's
-        `damaged` has the errors of scores that cannot be read. Raises InvalidCursor and LimitExceeded.
-        """
-        require(STR_OR_NONE, thread_id=thread_id, user_id=user_id, key=key, cursor=cursor)
-        require(BOOL, events=events)
-        require(INT, limit=limit)
-        one = {"run_id": run_id} if isinstance(run_id, str) else {}
-        chosen = _chosen(self._scope.tenant, thread_id=thread_id, user_id=user_id, key=key, **one)
-        if run_id is not None and not one:
-            ids = read_ids("run_id", run_id)
-            if len(ids) > AT_ONCE:
-                raise LimitExceeded("runs of a page of scores", len(ids), AT_ONCE)
-            chosen.append(feedback.c.run_id.in_(ids))
-        if events:
-            every = select_scores(feedback, self._scope.tenant).where(*chosen)
-            return await self._page(every, feedback, page_size(limit), cursor)
-        scores = current_scores(*chosen)
-        return await self._page(select_scores(scores, self._scope.tenant), scores, page_size(limit), cursor)
-
-    async def _page(self, statement: Select[Any], scores: FromClause, limit: int, cursor: str | None) -> Page[Feedback]:
-        place = (scores.c.created_at, scores.c.feedback_id)
-        if cursor is not None:
-            created_at, feedback_id = read_cursor(cursor, datetime, str)
-            statement = statement.where(tuple_(*place) < _place(created_at, feedback_id))
-        key = ("created_at", "feedback_id")
-        found = await self._scope.read(lambda sql: fetch_rows(sql, statement, limit, *key, newest_first=True))
-        return to_page(found, lambda row: to_feedback(self._scope.tenant, row), *key)
-
-    async def summary(
-        self,
-        *,
-        key: str | None = None,
-        agent: str | None = None,
-        model: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        thread_id: str | None = None,
-        run_id: str | None = None,
-        user_id: str | None = None,
-        events: bool = False,
-    ) -> Sequence[FeedbackSummary]:
-        """The count, mean, lowest and highest score of each key, in order of key.
-
-            for one in await ledger.feedback.summary(agent="support", since=datetime(2026, 1, 1, tzinfo=UTC)):
-                print(one.key, one.count, one.mean)
-
-        It counts the scores that `list` returns: thumb up, down and up again is one. With `events=True` it counts
-        every recorded score, replaced and removed ones too.
-
-        `agent` and `model` are those of the run. A score at `since` is included, one at `until` is not; both are
-        datetimes with a zone, and are compared with the time of the score that counts. The kept scores of erased
-        threads have no thread, run or user, and are left out if you name one, and on a user's ledger. Reads each score
-        of the chosen runs, user and key once, in one statement.
-        """
-        require(STR_OR_NONE, key=key, agent=agent, model=model, thread_id=thread_id, run_id=run_id, user_id=user_id)
-        require(BOOL, events=events)
-        since = read_moment("since", since)
-        until = read_moment("until", until)
-        of_run = {"agent": agent, "model": model}
-        of_one = {"thread_id": thread_id, "run_id": run_id, "user_id": user_id}
-        chosen = _chosen(self._scope.tenant, key=key, **of_run, **of_one)
-        columns = ("key", "score", "created_at")
-        scores = select(feedback).where(*chosen).subquery() if events else current_scores(*chosen, columns=columns)
-        counted = _in_time(scores, since, until)
-        if self._scope.user_id is None and not any(value is not None for value in of_one.values()):
-            kept = (kept_scores.c.tenant_id == self._scope.tenant.name, *_equal(kept_scores, key=key, **of_run))
-            counted = counted.union_all(_in_time(kept_scores, since, until).where(*kept))  # type: ignore[assignment]
-        statement = _summary(counted.subquery())
-        rows = await self._scope.read(lambda sql: sql.execute(statement).mappings().all())
-        return [FeedbackSummary(**row) for row in rows]
-
-    async def compare(
-        self,
-        key: str,
-        by: str = "model",
-        *,
-        agent: str | None = None,
-        model: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        user_id: str | None = None,
-    ) -> Sequence[FeedbackComparison]:
-        """The current scores under a key, compared by "model", "agent" or "metadata.KEY" (a key of the metadata) of
-        their runs: count, mean, share, the 95 % interval of the mean, and the mean cost and tokens of the runs. The
-        list is in order of the values, and None comes last.
-
-        If each of the scores is 0 or 1, the mean is the share of ones, and the interval is Wilson's; else it is that
-        of Student's t. `share` is the share above 0.5, if all scores are from 0 to 1. An interval takes the scores for
-        independent of each other: several scores of one run, or of one user, make it narrower than it should be.
-
-        `agent`, `model`, `since`, `until` and `user_id` select as in `summary`. The kept scores of erased threads count
-        as they do there, but not by a key of the metadata, which they do not have.
-
-        One statement, which reads each score of the key once. By a key of the metadata, it takes a row for each run
-        into memory.
-        """
-        require(STR, key=key)
-        by = require_by(by)
-        require(STR_OR_NONE, agent=agent, model=model, user_id=user_id)
-        moments = (read_moment("since", since), read_moment("until", until))
-        tenant, of_run = self._scope.tenant, {"agent": agent, "model": model}
-        chosen = _chosen(tenant, key=key, user_id=user_id, **of_run)
-        scores = current_scores(*chosen, columns=("run_id", "score", "created_at"))
-        kept = None
-        if tenant.user_id is None and user_id is None:
-            kept = [kept_scores.c.tenant_id == tenant.name, *_equal(kept_scores, key=key, **of_run)]
-        rows = await self._scope.read(lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept))
-        return compare_rows(rows, tenant, by)
-
-
-def _feedback_id(run_id: str, idempotency_key: str | None) -> str:
-    return new_id() if idempotency_key is None else derived_id("feedback", run_id, idempotency_key)
-
-
-def _record(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback:
+def record_score(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback:
     run = find_run(sql, tenant, record.run_id, hold=True)
     if run is None:
         raise RunNotFound(record.run_id)
@@ -291,7 +98,7 @@ def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str, ca
     return {name: row[name] for name in ("thread_id", "branch", "seq")}
 
 
-def _retract(sql: Sql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedback:
+def retract(sql: Sql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedback:
     this = feedback.c.feedback_id == feedback_id
     columns = [feedback.c[name] for name in (*_TARGET, "created_at")]
     said = sql.execute(select(*columns).where(owned(feedback, tenant), this)).mappings().one_or_none()
@@ -339,20 +146,35 @@ def current_scores(*which: ColumnElement[bool], columns: Sequence[str] = tuple(f
     )
 
 
-def _chosen(
-    tenant: Tenant,
-    *,
-    thread_id: str | None = None,
-    agent: str | None = None,
-    model: str | None = None,
-    **equal: str | None,
-) -> list[ColumnElement[bool]]:
-    of_run = _equal(runs, thread_id=thread_id, agent=agent, model=model)
-    chosen = [owned(feedback, tenant), *_equal(feedback, **equal)]
-    if of_run:
-        ids = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, *of_run)
-        chosen.append(feedback.c.run_id.in_(ids))
-    return chosen
+@dataclass(frozen=True, slots=True)
+class ScoreFilter:
+    """The scores that a call chooses. None means all."""
+
+    key: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    thread_id: str | None = None
+    run_ids: Sequence[str] | None = None
+    user_id: str | None = None
+
+    def of(self, tenant: Tenant) -> list[ColumnElement[bool]]:
+        """The conditions on `feedback`."""
+        chosen = [owned(feedback, tenant), *_equal(feedback, key=self.key, user_id=self.user_id)]
+        if self.run_ids is not None:
+            chosen.append(feedback.c.run_id.in_(self.run_ids))
+        of_run = _equal(runs, thread_id=self.thread_id, agent=self.agent, model=self.model)
+        if of_run:
+            ids = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, *of_run)
+            chosen.append(feedback.c.run_id.in_(ids))
+        return chosen
+
+    def of_kept(self, tenant: Tenant) -> list[ColumnElement[bool]] | None:
+        """The conditions on `kept_scores`, which have no thread, run or user; None if none of them can fit."""
+        of_one = (tenant.user_id, self.thread_id, self.run_ids, self.user_id)
+        if any(value is not None for value in of_one):
+            return None
+        of_run = _equal(kept_scores, key=self.key, agent=self.agent, model=self.model)
+        return [kept_scores.c.tenant_id == tenant.name, *of_run]
 
 
 def _equal(table: FromClause, **equal: str | None) -> list[ColumnElement[bool]]:
@@ -379,6 +201,47 @@ def _in_time(scores: FromClause, since: datetime | None, until: datetime | None)
     if until is not None:
         bounds.append(scores.c.created_at < until)
     return select(scores.c.key, scores.c.score).where(*bounds)
+
+
+async def list_scores(
+    scope: Scope, which: ScoreFilter, *, events: bool, limit: int, cursor: str | None
+) -> Page[Feedback]:
+    """Raises InvalidCursor."""
+    chosen = which.of(scope.tenant)
+    scores: FromClause = feedback if events else current_scores(*chosen)
+    statement = select_scores(scores, scope.tenant)
+    if events:
+        statement = statement.where(*chosen)
+    if cursor is not None:
+        place = tuple_(scores.c.created_at, scores.c.feedback_id)
+        statement = statement.where(place < _place(*read_cursor(cursor, datetime, str)))
+    key = ("created_at", "feedback_id")
+    found = await scope.read(lambda sql: fetch_rows(sql, statement, limit, *key, newest_first=True))
+    return to_page(found, lambda row: to_feedback(scope.tenant, row), *key)
+
+
+async def summarize_scores(
+    scope: Scope, which: ScoreFilter, since: datetime | None, until: datetime | None, *, events: bool
+) -> Sequence[FeedbackSummary]:
+    chosen = which.of(scope.tenant)
+    columns = ("key", "score", "created_at")
+    scores = select(feedback).where(*chosen).subquery() if events else current_scores(*chosen, columns=columns)
+    counted = _in_time(scores, since, until)
+    if (kept := which.of_kept(scope.tenant)) is not None:
+        counted = counted.union_all(_in_time(kept_scores, since, until).where(*kept))  # type: ignore[assignment]
+    statement = _summary(counted.subquery())
+    rows = await scope.read(lambda sql: sql.execute(statement).mappings().all())
+    return [FeedbackSummary(**row) for row in rows]
+
+
+async def compare_scores(
+    scope: Scope, key: str, by: str, which: ScoreFilter, moments: tuple[datetime | None, datetime | None]
+) -> Sequence[FeedbackComparison]:
+    tenant = scope.tenant
+    scores = current_scores(*which.of(tenant), columns=("run_id", "score", "created_at"))
+    kept = which.of_kept(tenant)
+    rows = await scope.read(lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept))
+    return compare_rows(rows, tenant, by)
 
 
 def _summary(scores: FromClause) -> Select[Any]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, type_coerce
 
-from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import InvalidArgument, LimitExceeded, TenantOnly, ThreadNotFound, VersionConflict
 from chatledger.models import KvValue, Page
 from chatledger.models.json import JsonValue
-from chatledger.models.kv import require_version
 from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, store, version_of
-from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.bounded import FOUND, LARGEST, SIZE, fetch_rows, size_of, take
-from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.repositories.cursors import read_cursor, to_page
 from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_values, to_model
 from chatledger.storage.schema.tables import kv, threads
@@ -26,105 +23,12 @@ from chatledger.storage.schema.text import decode_text, encode_key
 KvScope: TypeAlias = tuple[str, ...]
 """The owner of values: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may follow."""
 
-_SCOPES = Kind("a list of scopes", list, tuple)
 _SCOPES_AT_ONCE = 500
 _FORMS = "('tenant',), ('user', user_id) or ('thread', thread_id), or one of these with a namespace behind it"
 _LENGTHS = {"tenant": 1, "user": 2, "thread": 2}
 
 
-class KvRepository:
-    """The values of applications and frameworks beside messages, such as preferences, plans and counters: `ledger.kv`,
-    and `tx.kv` in a transaction.
-
-    A scope names the owner of a value: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may
-    follow, as in `("thread", thread_id, "adk")`: the same key is another value there. Keys and namespaces have 1 to
-    512 bytes. Values are any JSON, null included, and come back with the order of their keys.
-
-    The values of a thread are deleted with it, those of a user by `erasures.erase`. With keys, values are
-    encrypted; scopes, namespaces and keys are not. A scope of a thread that does not exist raises ThreadNotFound. On a
-    user's ledger, the scope of the tenant raises TenantOnly, and that of another user InvalidArgument.
-    """
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    async def get(self, scope: KvScope, key: str) -> KvValue | None:
-        """The value under a key, or None if there is none."""
-        place = _place(scope)
-        require(STR, key=key)
-        encode_key(key, "key")
-        return await self._scope.read(lambda sql: _get(sql, self._scope.tenant, place, key))
-
-    async def list(self, scope: KvScope, *, limit: int = 50, cursor: str | None = None) -> Page[KvValue]:
-        """A page of the values of a scope, in the order of their keys. A scope without a namespace has only the values
-        without one.
-
-        `limit` is the maximum number of values, 50 by default and 1,000 at most. The page's `damaged` has the errors of
-        values that cannot be read. Raises InvalidCursor and LimitExceeded.
-        """
-        place = _place(scope)
-        require(INT, limit=limit)
-        require(STR_OR_NONE, cursor=cursor)
-        size = page_size(limit)
-        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, place, size, cursor))
-
-    async def list_many(self, scopes: Sequence[KvScope], *, limit: int = 50) -> dict[KvScope, Page[KvValue]]:
-        """The first page of each scope, as `list` returns it, keyed by scope. The scopes may be those of threads, users
-        and the tenant. One statement reads up to 500 scopes. `list` continues behind the cursor of a page.
-
-        Unlike `list`, it raises nothing for a thread that does not exist: its page is empty.
-        """
-        require(_SCOPES, scopes=scopes)
-        require(INT, limit=limit)
-        places = {scope: _place(scope) for scope in scopes}
-        size = page_size(limit)
-        return await self._scope.read(lambda sql: _list_many(sql, self._scope.tenant, places, size))
-
-    async def put(
-        self, scope: KvScope, key: str, value: JsonValue, *, merge: bool = False, expected: int | None = None
-    ) -> KvValue:
-        """Store a value under a key, in place of the value that it has, and return it with its version.
-
-            stored = await ledger.kv.put(("user", "ada"), "theme", {"dark": True})
-            await ledger.kv.put(("user", "ada"), "theme", {"dark": False}, expected=stored.version)
-
-        With `merge=True`, `value` is an object whose keys are set in the stored object, which keeps its other keys; if
-        there is no value, it is stored. The whole value is returned. Nested objects are replaced, not merged, and None
-        is stored as null. Writers wait for each other, so none undoes the keys that another one set.
-
-        With `expected`, the version of the value that the caller read, or 0 for no value, the call raises
-        VersionConflict if the stored value has another version. Raises LimitExceeded for a value that has more bytes
-        than an append may have, 64 MiB by default, and InvalidArgument if the stored value is no object to merge into.
-        """
-        place = _place(scope)
-        require(STR, key=key)
-        require(BOOL, merge=merge)
-        _require_expected(expected)
-        write = make_write(key, value, expected, named="key", argument="value")
-        tenant, maximum = self._scope.tenant, self._scope.limits.bytes
-        if not merge:
-            _refuse_too_large(write, maximum)
-            return await self._scope.write(lambda sql: _put(sql, tenant, place, write, value))
-        if not isinstance(value, dict):
-            raise InvalidArgument("merge", "needs an object as the value: the keys to set")
-        return await self._scope.write(lambda sql: _merge(sql, tenant, place, key, value, expected, maximum))
-
-    async def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool:
-        """Delete a value. Returns False if there is none. `expected` is that of `put`. Raises VersionConflict."""
-        place = _place(scope)
-        require(STR, key=key)
-        _require_expected(expected)
-        encode_key(key, "key")
-        return await self._scope.write(lambda sql: _delete(sql, self._scope.tenant, place, key, expected))
-
-
-def _require_expected(expected: int | None) -> None:
-    require(INT_OR_NONE, expected=expected)
-    if expected is not None:
-        require_version("expected", expected)
-
-
-def _refuse_too_large(write: KvWrite, maximum: int) -> None:
+def refuse_too_large(write: KvWrite, maximum: int) -> None:
     if write.bytes > maximum:
         raise LimitExceeded("bytes of a value", write.bytes, maximum)
 
@@ -132,7 +36,7 @@ def _refuse_too_large(write: KvWrite, maximum: int) -> None:
 # --- Scopes -----------------------------------------------------------------------------------------------------------
 
 
-def _place(scope: KvScope) -> KvPlace:
+def read_scope(scope: KvScope) -> KvPlace:
     """Raises InvalidArgument and LimitExceeded."""
     if not isinstance(scope, tuple) or not all(isinstance(name, str) for name in scope):
         raise InvalidArgument("scope", f"must be {_FORMS}, not {_shape(scope)}")
@@ -201,13 +105,13 @@ def _of(tenant: Tenant, place: KvPlace) -> ColumnElement[bool]:
     return and_(kv.c.tenant_id == tenant.name, kv.c.kind == place.kind, *own)
 
 
-def _get(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
+def get_value(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
     _require_scope(sql, tenant, place)
     row = sql.execute(select(*KV_COLUMNS).where(_of(tenant, place), kv.c.key == key)).mappings().one_or_none()
     return None if row is None else to_value(tenant, row)
 
 
-def _list(sql: Sql, tenant: Tenant, place: KvPlace, limit: int, cursor: str | None) -> Page[KvValue]:
+def list_values(sql: Sql, tenant: Tenant, place: KvPlace, limit: int, cursor: str | None) -> Page[KvValue]:
     _require_scope(sql, tenant, place)
     statement = select(*KV_COLUMNS).where(_of(tenant, place))
     if cursor is not None:
@@ -216,7 +120,7 @@ def _list(sql: Sql, tenant: Tenant, place: KvPlace, limit: int, cursor: str | No
     return to_page(fetch_rows(sql, statement, limit, "key"), lambda row: to_value(tenant, row), "key")
 
 
-def _list_many(sql: Sql, tenant: Tenant, places: dict[KvScope, KvPlace], limit: int) -> dict[KvScope, Page[KvValue]]:
+def first_pages(sql: Sql, tenant: Tenant, places: dict[KvScope, KvPlace], limit: int) -> dict[KvScope, Page[KvValue]]:
     rows: dict[tuple[str, ...], list[Any]] = {_names(place): [] for place in places.values()}
     for place in places.values():
         _refuse_foreign(tenant, place)
@@ -271,14 +175,14 @@ def _existing(tenant: Tenant, kind: str, ids: list[str]) -> list[str] | Select[A
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
-def _put(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, value: JsonValue) -> KvValue:
+def put_value(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, value: JsonValue) -> KvValue:
     _require_scope(sql, tenant, place, lock=True)
     now = datetime.now(UTC)
     version = put(sql, tenant, place, write, now)
     return KvValue(key=decode_text(write.key), value=value, version=version, updated_at=now)
 
 
-def _merge(
+def merge_value(
     sql: Sql, tenant: Tenant, place: KvPlace, key: str, values: dict[str, Any], expected: int | None, maximum: int
 ) -> KvValue:
     """Reads, merges and writes under the lock of the row. There may be none to lock: then only the first writer's row
@@ -294,7 +198,7 @@ def _merge(
             raise InvalidArgument("key", f"{key!r} holds a value that is no object, which put can replace")
         merged = values if found is None else {**found.value, **values}
         write = make_write(key, merged, 0 if found is None else None, named="key", argument="value")
-        _refuse_too_large(write, maximum)
+        refuse_too_large(write, maximum)
         now = datetime.now(UTC)
         if (written := store(sql, tenant, place, write, now)) is not None:
             return KvValue(key=key, value=merged, version=written, updated_at=now)
@@ -307,7 +211,7 @@ def _hold(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
     return None if row is None else to_value(tenant, row)
 
 
-def _delete(sql: Sql, tenant: Tenant, place: KvPlace, key: str, expected: int | None) -> bool:
+def delete_value(sql: Sql, tenant: Tenant, place: KvPlace, key: str, expected: int | None) -> bool:
     _require_scope(sql, tenant, place)
     statement = delete(kv).where(_of(tenant, place), kv.c.key == key)
     if expected is not None:

@@ -2,413 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from enum import Enum
-from functools import partial
-from types import NoneType
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import and_, select, update
 
-from chatledger.arguments import (
-    BOOL,
-    BOOL_OR_NONE,
-    DICT_OR_NONE,
-    INT,
-    INT_OR_NONE,
-    MESSAGES,
-    RULES_OR_NONE,
-    STR,
-    STR_OR_NONE,
-    Kind,
-    require,
-    require_items,
-)
-from chatledger.errors import InvalidArgument, ThreadNotFound, VersionConflict
-from chatledger.ids import new_id, new_stamp
-from chatledger.models import ChatMessage, Deleted, Hit, Page, RulesLevel, Thread
-from chatledger.models.base import read_moment, refusing
-from chatledger.rules import Finding
-from chatledger.storage.databases.scope import Scope
+from chatledger.errors import ThreadNotFound, VersionConflict
+from chatledger.ids import new_stamp
+from chatledger.models import Thread
+from chatledger.models.base import refusing
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
-from chatledger.storage.repositories.check import check_branch, require_level
-from chatledger.storage.repositories.copy import copy_thread
-from chatledger.storage.repositories.creation import make_thread
-from chatledger.storage.repositories.cursors import page_size
-from chatledger.storage.repositories.deletion import count_thread, delete_thread, hold_thread, retain
-from chatledger.storage.repositories.many import read_ids
+from chatledger.storage.repositories.check import require_level
+from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.repositories.owned import own_thread, owned
-from chatledger.storage.repositories.reencrypt import threads_after
-from chatledger.storage.repositories.search import SearchRequest, search
-from chatledger.storage.repositories.search_text import Query
 from chatledger.storage.repositories.thread_list import (
-    ThreadFilter,
-    ThreadOrder,
-    ThreadWindow,
-    count_matching,
     find_thread,
-    find_threads,
-    list_threads,
 )
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_key
 
 
-class Unset(Enum):
-    """The type of `UNSET`."""
-
-    UNSET = "unset"
-    """The argument was not given."""
-
-
-UNSET: Final = Unset.UNSET
-"""The default of arguments for which None is a value: `threads.update` leaves such a field unchanged."""
-
-_STR_OR_UNSET = Kind("a str or None", str, NoneType, Unset)
-_DICT_OR_UNSET = Kind("a dict or None", dict, NoneType, Unset)
-_BOOL_OR_UNSET = Kind("True or False", bool, Unset)
-_RULES_OR_UNSET = Kind(RULES_OR_NONE.said, NoneType, Unset, words=tuple(RULES_OR_NONE.words))
-_THREAD = Kind("a Thread", Thread)
-_ORDER = Kind("'active' or 'created'", words=("active", "created"))
-_NEW_THREAD = Kind("a NewThread", NewThread)
-
-
-class ThreadRepository:
-    """The threads of a tenant, or of a user: `ledger.threads`, and `tx.threads` in a transaction."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    async def create(
-        self,
-        thread_id: str | None = None,
-        *,
-        title: str | None = None,
-        user_id: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        rules: RulesLevel | None = None,
-        created_at: datetime | None = None,
-        exist_ok: bool = False,
-        kind: str | None = None,
-    ) -> Thread:
-        """Create an empty thread with branch 0, and return it.
-
-            thread = await ledger.threads.create(title="Weather", user_id="ada", metadata={"channel": "web"})
-
-        The ledger makes a `thread_id` if you pass none. The owner `user_id` and the `kind`, a word of the application's
-        by which lists can filter, are set here and never change. On a user's ledger the owner is that user. `rules` is
-        the thread's level; None is the level of the ledger. `created_at` is the present time by default, for imports
-        another one, with its zone.
-
-        Raises IdConflict if the thread exists, and Erased if a thread of that id was erased. With `exist_ok=True` it
-        returns the existing thread unchanged, or raises ThreadNotFound if that belongs to another user than `user_id`.
-        """
-        require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id, kind=kind)
-        require(RULES_OR_NONE, rules=rules)
-        require(BOOL, exist_ok=exist_ok)
-        require(DICT_OR_NONE, metadata=metadata)
-        with refusing():
-            thread = Thread(
-                thread_id=new_id() if thread_id is None else thread_id,
-                user_id=self._scope.tenant.seen_by(user_id).user_id,
-                kind=kind,
-                title=title,
-                metadata=metadata,
-                rules=rules,
-                created_at=(now := datetime.now(UTC)) if created_at is None else created_at,
-                active_at=now if created_at is None else created_at,
-            )
-        _check_keys(thread)
-        made = await self._scope.write(lambda sql: make_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
-        if made.seen is not None:
-            self._scope.learn(encode_key(thread.thread_id, "thread_id"), made.seen)
-        return made.thread
-
-    async def copy(
-        self,
-        source: str,
-        thread_id: str | None = None,
-        *,
-        at: int | None = None,
-        branch: int | None = None,
-        title: str | Unset | None = UNSET,
-    ) -> Thread:
-        """Copy one path of a thread to a new thread, and return it: the messages of `branch` (None: the active one) of
-        the thread `source`, up to and including seq `at` (None: all). They get the positions 1, 2, 3 … on branch 0.
-
-        The owner, kind, metadata, rules and, unless you pass another one, the title are those of the source. The
-        messages keep their ids, times and recorded violations; a message id is unique only within a thread. Runs,
-        feedback, outputs and everything else stay with the source, so the copied messages name no run. A call without a
-        result is open in the copy too.
-
-        One transaction copies all, 500 messages at a time, so its cost grows with the path. A SQLite file has no other
-        writer until it is done. Raises ThreadNotFound, BranchNotFound, IdConflict and Erased, InvalidCursor for a
-        seq that the branch does not have, and RuleViolation if the last message is still being written.
-        """
-        require(STR, source=source)
-        require(STR_OR_NONE, thread_id=thread_id)
-        require(INT_OR_NONE, at=at, branch=branch)
-        require(_STR_OR_UNSET, title=title)
-        window = Window.of(self._scope.tenant, source, branch)
-        copy_id = new_id() if thread_id is None else thread_id
-        encode_key(copy_id, "thread_id")
-        given = {} if title is UNSET else {"title": title}
-        made = await self._scope.write(lambda sql: copy_thread(sql, window, copy_id, at, given))
-        if made.seen is not None:
-            self._scope.learn(encode_key(copy_id, "thread_id"), made.seen)
-        return made.thread
-
-    def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
-        """Judge a whole new thread and its messages for `load`, without the database. The messages may be more than
-        one append may have. `rules` is the level that judges them; None is the level of the ledger.
-
-        Raises RuleViolation, IdConflict, LimitExceeded for an id, and TenantOnly on a user's ledger.
-        """
-        require(_THREAD, thread=thread)
-        require(MESSAGES, messages=messages)
-        self._scope.refuse_view("threads.prepare")
-        require(RULES_OR_NONE, rules=rules)
-        with refusing("thread"):
-            thread = Thread.model_validate(dict(thread))
-        level = rules or self._scope.rules
-        return encode_thread(self._scope.tenant, thread, messages, level=level)
-
-    async def load(self, new: Sequence[NewThread]) -> None:
-        """Store whole new threads from `prepare`, for imports: all in one transaction, a few statements in all.
-
-        Raises IdConflict, Erased, and TenantOnly on a user's ledger, and then stores none of them.
-        """
-        require_items(_NEW_THREAD, new=new)
-        self._scope.refuse_view("threads.load")
-        await self._scope.write(lambda sql: load_threads(sql, self._scope.tenant, new))
-
-    async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
-        """The thread, with its number of messages and its preview. Raises ThreadNotFound, also for a thread of another
-        user if `user_id` is given.
-        """
-        require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, user_id=user_id)
-        thread = await self.find(thread_id, user_id=user_id)
-        if thread is None:
-            raise ThreadNotFound(thread_id)
-        return thread
-
-    async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
-        """The thread, or None if it does not exist, or belongs to another user than `user_id`."""
-        require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, user_id=user_id)
-        tenant = self._scope.tenant.seen_by(user_id)
-        return await self._scope.read(lambda sql: find_thread(sql, tenant, thread_id))
-
-    async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
-        """The existing threads, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
-        ids = read_ids("thread_ids", thread_ids)
-        return await self._scope.read(lambda sql: find_threads(sql, self._scope.tenant, ids))
-
-    async def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]:
-        """The ids of threads that begin with `prefix`, in the order of their bytes, for the completion of what a person
-        types. Reads at most `limit` rows, 10 by default and 1,000 at most.
-        """
-        require(STR, prefix=prefix)
-        require(INT, limit=limit)
-        size = page_size(limit)
-        return await self._scope.read(lambda sql: _complete(sql, self._scope.tenant, prefix, size))
-
-    async def update(
-        self,
-        thread_id: str,
-        *,
-        title: str | Unset | None = UNSET,
-        metadata: dict[str, Any] | Unset | None = UNSET,
-        rules: RulesLevel | Unset | None = UNSET,
-        archived: bool | Unset = UNSET,
-        merge: bool = False,
-        expected: int | None = None,
-    ) -> Thread:
-        """Change the given fields and return the thread. Fields that you do not pass stay; None clears a field. Each
-        update of other fields than `archived` increases the `revision` of the thread by 1.
-
-        `archived=True` leaves the thread out of `list` and `count` by default, and False shows it again. Nothing else
-        changes: it is read and written as before, and an append leaves it archived. A thread that is archived already
-        keeps its `archived_at`.
-
-        `merge=True` sets the top-level keys of `metadata` and keeps its other keys. With `expected`, the `revision`
-        that the caller read, the call raises VersionConflict if another writer updated the thread since.
-
-        Stricter `rules` are first checked against the stored messages, which reads every branch as a whole and locks
-        the thread; RuleViolation names a message that breaks them. Raises ThreadNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        require(_STR_OR_UNSET, title=title)
-        require(_DICT_OR_UNSET, metadata=metadata)
-        require(_RULES_OR_UNSET, rules=rules)
-        require(_BOOL_OR_UNSET, archived=archived)
-        require(BOOL, merge=merge)
-        require(INT_OR_NONE, expected=expected)
-        if merge and not isinstance(metadata, dict):
-            raise InvalidArgument("merge", "needs metadata, the keys to set")
-        given = {"title": title, "metadata": metadata, "rules": rules}
-        values = {name: value for name, value in given.items() if value is not UNSET}
-        change = _Change(values, None if archived is UNSET else archived, merge, expected)
-        return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, change))
-
-    async def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]:
-        """The rules that a branch (None: the active one) breaks, R13 included, and the calls that are open at its end,
-        in order of seq.
-
-        Reads the whole branch, in bounded memory. Raises ThreadNotFound and BranchNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT_OR_NONE, branch=branch)
-        return await self._scope.read(
-            lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch), snapshot=True
-        )
-
-    async def ids(self) -> AsyncIterator[str]:
-        """Yield the ids of all threads in their order. Reads only the ids, 500 with one statement."""
-        last = ""
-        while page := await self._scope.read(partial(threads_after, tenant=self._scope.tenant, after=last)):
-            for thread_id in page:
-                yield thread_id
-            last = page[-1]
-
-    async def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted:
-        """Delete the thread for good, with its messages, branches, runs, feedback, outputs and values. Returns the
-        number of rows by table. The id can be used again, unlike after `erasures.erase`. With `dry_run=True`,
-        return the number of rows that would be deleted, and delete nothing.
-
-        One transaction deletes all rows, so its cost grows with the thread. Raises ThreadNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        require(BOOL, dry_run=dry_run)
-        tenant = self._scope.tenant
-        if dry_run:
-            return await self._scope.read(lambda sql: count_thread(sql, tenant, thread_id), snapshot=True)
-        return await self._scope.write(lambda sql: delete_thread(sql, tenant, thread_id), removes=True)
-
-    async def delete_inactive(
-        self,
-        *,
-        older_than: timedelta | datetime,
-        dry_run: bool = False,
-        on_batch: Callable[[Deleted], None] | None = None,
-    ) -> Deleted:
-        """Delete, for good, the threads without a write since a time (a datetime) or for that long (a timedelta), and
-        return the number of rows by table. With `dry_run=True`, return the number of rows that would be deleted, and
-        delete nothing.
-
-        Each transaction deletes a few threads, so that no other writer waits long; `on_batch` receives the numbers of
-        each. After an interruption, call it again to finish. A thread that gets a write meanwhile stays. Raises
-        TenantOnly on a user's ledger.
-        """
-        require(BOOL, dry_run=dry_run)
-        self._scope.refuse_view("threads.delete_inactive")
-        return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
-
-    async def list(
-        self,
-        *,
-        user_id: str | None = None,
-        kind: str | None = None,
-        archived: bool | None = False,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        order: ThreadOrder = "active",
-        newest_first: bool = True,
-        limit: int = 50,
-        cursor: str | None = None,
-        after: str | None = None,
-    ) -> Page[Thread]:
-        """A page of the threads that match all given filters, newest activity first.
-
-            page = await ledger.threads.list(user_id="ada", limit=20)
-            for thread in page:
-                print(thread.title, thread.preview)
-            more = await ledger.threads.list(user_id="ada", limit=20, cursor=page.next_cursor)
-
-        `archived=False` (the default) leaves out archived threads, True returns only those, and None both. `since` and
-        `until` compare the last activity, which is exact to a second: a thread active at `since` is included, one
-        active at `until` is not. Both are datetimes with a zone. `order="created"` sorts by the time of creation, and
-        `newest_first=False` begins at the other end. Threads of the same time are in the order of their ids.
-
-        `limit` is the maximum number of threads, 50 by default and 1,000 at most. `cursor` continues behind the page
-        that returned it, in the same order and direction. `after`, the id of a thread, continues behind that thread,
-        wherever it stands now. Pass at most one of them.
-
-        One statement reads a page, with the preview and the count of each thread. An index serves the filter by user;
-        threads that the other filters leave out are read on the way. The page's `damaged` has the errors of threads
-        that cannot be read.
-
-        Raises InvalidCursor, also for the cursor of another order, ThreadNotFound for `after`, and LimitExceeded.
-        """
-        chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
-        require(STR_OR_NONE, cursor=cursor, after=after)
-        require(INT, limit=limit)
-        require(_ORDER, order=order)
-        require(BOOL, newest_first=newest_first)
-        if cursor is not None and after is not None:
-            raise InvalidArgument("after", "does not go with cursor; each says where the page begins, so pass one")
-        window = ThreadWindow(order, newest_first, page_size(limit), cursor, after)
-        return await self._scope.read(lambda sql: list_threads(sql, self._scope.tenant, chosen, window))
-
-    async def search(
-        self,
-        query: str,
-        *,
-        user_id: str | None = None,
-        kind: str | None = None,
-        limit: int = 20,
-        cursor: str | None = None,
-    ) -> Page[Hit]:
-        """The threads whose title or messages contain the query, latest activity first. Each thread is one hit: its
-        title, or else its newest message that matches.
-
-        The filters, the page, its bounds and its errors are those of `messages.search`.
-        """
-        require(STR, query=query)
-        require(STR_OR_NONE, user_id=user_id, kind=kind, cursor=cursor)
-        require(INT, limit=limit)
-        tenant = self._scope.tenant.seen_by(user_id)
-        request = SearchRequest(tenant, Query(query), page_size(limit), kind=kind, threads=True)
-        return await self._scope.read(lambda sql: search(sql, request, cursor), snapshot=True)
-
-    async def count(
-        self,
-        *,
-        user_id: str | None = None,
-        kind: str | None = None,
-        archived: bool | None = False,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> int:
-        """The number of threads that `list` returns with these filters, damaged ones included. One statement reads each
-        of them: 10,000 threads take some milliseconds.
-        """
-        chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
-        return await self._scope.read(lambda sql: count_matching(sql, self._scope.tenant, chosen))
-
-
-def _filter(
-    tenant: Tenant,
-    user_id: str | None,
-    kind: str | None,
-    archived: bool | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> ThreadFilter:
-    """Raises InvalidArgument."""
-    require(STR_OR_NONE, user_id=user_id, kind=kind)
-    require(BOOL_OR_NONE, archived=archived)
-    moments = read_moment("since", since), read_moment("until", until)
-    return ThreadFilter(tenant.seen_by(user_id).user_id, kind, archived, *moments)
-
-
-def _check_keys(thread: Thread) -> None:
+def check_keys(thread: Thread) -> None:
     encode_key(thread.thread_id, "thread_id")
     if thread.user_id is not None:
         encode_key(thread.user_id, "user_id")
@@ -416,7 +33,7 @@ def _check_keys(thread: Thread) -> None:
         encode_key(thread.kind, "kind")
 
 
-def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
+def complete_ids(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
     last = prefix + "\U0010ffff"  # a range of the primary key; LIKE would read every id of the tenant
     own = (owned(threads, tenant), threads.c.thread_id >= prefix, threads.c.thread_id < last)
     return (
@@ -432,7 +49,7 @@ def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = Fal
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class ThreadUpdate:
     """What an update gives. `archived` None leaves the thread where it is."""
 
     values: dict[str, Any]
@@ -441,7 +58,7 @@ class _Change:
     expected: int | None
 
 
-def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, change: _Change) -> Thread:
+def update_thread(sql: Sql, tenant: Tenant, thread_id: str, change: ThreadUpdate) -> Thread:
     if "rules" in change.values:
         hold_thread(sql, tenant, thread_id)  # with its branches, so that no message comes while they are checked
     else:
@@ -456,7 +73,7 @@ def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, change: _Change) ->
     return _set_values(sql, tenant, thread, change) if change.values else thread
 
 
-def _set_values(sql: Sql, tenant: Tenant, thread: Thread, change: _Change) -> Thread:
+def _set_values(sql: Sql, tenant: Tenant, thread: Thread, change: ThreadUpdate) -> Thread:
     values = {**change.values, "revision": thread.revision + 1}
     if change.merge:
         values["metadata"] = {**(thread.metadata or {}), **values["metadata"]}
