@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 
 from benchmarks.turns import turns
 from chatledger import Ledger, Thread
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 
 THREAD = "profiled"
 MESSAGES = 1_000
@@ -42,7 +44,7 @@ async def _fill(ledger: Ledger) -> None:
         now, stock = datetime.now(UTC), turns()
         messages = [message for number in range(MESSAGES // 5) for message in stock[number % len(stock)].models]
         thread = Thread(thread_id=THREAD, created_at=now, active_at=now)
-        await ledger.threads.load([ledger.threads.prepare(thread, messages, rules="strict")])
+        await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), thread, messages, rules="strict")])
 
 
 async def measured(call: Callable[[int], Awaitable[object]], seconds: float) -> list[float]:

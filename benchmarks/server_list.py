@@ -17,7 +17,9 @@ from benchmarks.measure import Rounds, Sample, race
 from benchmarks.progress import say
 from benchmarks.report import milliseconds
 from chatledger import ChatMessage, Ledger, Thread
+from chatledger.repositories import scope_of
 from chatledger.server import Caller, create_app
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 
 THREADS = 50
 MESSAGES = 10_000
@@ -46,7 +48,7 @@ async def fill(url: str, messages: int) -> None:
                 ChatMessage(role=roles[seq % 2], content=f"Message {seq}", created_at=start + timedelta(seconds=seq))
                 for seq in range(messages)
             ]
-            await ledger.threads.load([ledger.threads.prepare(thread, written)])
+            await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), thread, written)])
 
 
 async def count_statements(url: str) -> int:

@@ -21,6 +21,8 @@ from benchmarks.progress import say
 from benchmarks.report import Row, Target, sample_rows
 from benchmarks.turns import turns
 from chatledger import ChatMessage, Ledger, OpenTelemetry, Thread
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 
 PLAIN = "append"
 KEPT = 1_000
@@ -176,10 +178,10 @@ async def _fill(ledger: Ledger, owner: str, *, turns_each: int) -> None:
     now = datetime.now(UTC)
     for begin in range(0, THREADS, 500):
         batch = [
-            ledger.threads.prepare(_thread(owner, number, now), _turn(number) if turns_each else [])
+            prepare_thread(scope_of(ledger), _thread(owner, number, now), _turn(number) if turns_each else [])
             for number in range(begin, begin + 500)
         ]
-        await ledger.threads.load(batch)
+        await load_threads(scope_of(ledger), batch)
 
 
 def _thread(owner: str, number: int, now: datetime) -> Thread:

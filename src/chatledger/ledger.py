@@ -233,7 +233,7 @@ class Ledger(Repositories):
 
     def user(self, user_id: str) -> Ledger:
         """The same tenant as one user sees it: the threads with this `user_id`, and their messages, branches, runs,
-        feedback, drafts, outputs and agents. It costs no round trip, so a service makes one for each request.
+        feedback, drafts and values. It costs no round trip, so a service makes one for each request.
 
             mine = ledger.user("ada")
             thread = await mine.threads.create(title="Trip")
@@ -243,8 +243,8 @@ class Ledger(Repositories):
         creates belong to the user. A transaction from its `begin()` is limited to the user too.
 
         Lists and summaries count only the user's own rows. `erasures.erase` erases this user only. Calls that concern
-        all users raise TenantOnly: `tenant`, `reencrypt`, `check` without a thread, `threads.prepare`, `load` and
-        `delete_inactive`, `erasures.erase` of the tenant, `erasures.find` of a thread, `erasures.list`, and
+        all users raise TenantOnly: `tenant`, `reencrypt`, `check` without a thread,
+        `threads.delete_inactive`, `erasures.erase` of the tenant, `erasures.find` of a thread, `erasures.list`, and
         `feedback.remove` of a score that is not the user's. Closing the returned ledger does nothing, because this one
         owns the connections. Raises LimitExceeded for an id that is not 1 to 512 bytes.
         """

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from chatledger.ledger import (
-    Opening,
-)
 from chatledger.models import (
     Alternative,
     Branch,
@@ -28,7 +25,6 @@ from chatledger.models import (
     Loss,
     Metrics,
     OpenDraft,
-    Output,
     Page,
     Part,
     Progress,
@@ -39,17 +35,12 @@ from chatledger.models import (
     RunPrices,
     RunStatus,
     State,
-    ThreadAgent,
     ThreadChange,
     ThreadChangeKind,
     UsageSummary,
     Violation,
 )
 from chatledger.repositories.erasures import Owner
-from chatledger.repositories.threads import (
-    UNSET,
-    Unset,
-)
 from chatledger.rules import (
     CheckedThread,
     Finding,
@@ -60,9 +51,6 @@ from chatledger.storage.append.request import (
 )
 from chatledger.storage.history.tokens import (
     CountTokens,
-)
-from chatledger.storage.repositories.bulk import (
-    NewThread,
 )
 from chatledger.storage.repositories.kv import (
     KvScope,
@@ -75,7 +63,6 @@ from chatledger.storage.rows.keys import (
 )
 
 __all__ = [
-    "UNSET",
     "Alternative",
     "Branch",
     "CallPlace",
@@ -102,11 +89,8 @@ __all__ = [
     "LedgerStats",
     "Loss",
     "Metrics",
-    "NewThread",
     "OnOpenCalls",
     "OpenDraft",
-    "Opening",
-    "Output",
     "Owner",
     "Page",
     "Part",
@@ -119,11 +103,9 @@ __all__ = [
     "RunStatus",
     "Severity",
     "State",
-    "ThreadAgent",
     "ThreadChange",
     "ThreadChangeKind",
     "ThreadOrder",
-    "Unset",
     "UsageSummary",
     "Violation",
 ]

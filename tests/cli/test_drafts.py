@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from chatledger import ChatMessage, Ledger
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 
@@ -12,7 +14,7 @@ async def leave_drafts(url: str) -> None:
         await ledger.threads.create("live")
         await ledger.messages.append("live", [partial], run_id="r\x1b[31m")
         thread = (await ledger.threads.get("live")).model_copy(update={"thread_id": "left"})
-        await ledger.threads.load([ledger.threads.prepare(thread, [partial])])
+        await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), thread, [partial])])
 
 
 async def test_partials_are_listed(database: Database) -> None:

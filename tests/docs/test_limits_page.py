@@ -46,7 +46,6 @@ SAID = {
     "name of an agent": f"1 to {MAX_KEY_BYTES} bytes",
     "encryption key": f"{KEY_BYTES} bytes",
     "`limit` of a list": f"50 | 1 to {cursors.MAX_PAGE:,}",
-    "`limit` of `threads.complete`": f"10 | 1 to {cursors.MAX_PAGE:,}",
     "`messages.iterate`": f"{messages.PAGE} messages",
     "changes that `follow`": f"{follow.MOST}",
     "`preview`": f"{thread_list.PREVIEW_CHARACTERS} characters, out of the last {thread_list._POSITIONS} ",

@@ -20,6 +20,7 @@ import pytest
 from chatledger import Feedback, Ledger, StorageError
 from chatledger.errors import DraftLive
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.repositories import scope_of
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
@@ -28,7 +29,13 @@ from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
 from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
-from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
+from chatledger.storage.repositories.branches import advance
+from chatledger.storage.repositories.outputs import (
+    add_outputs,
+    list_agents,
+    list_outputs,
+    replace_agents,
+)
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.awaits import Moment, cancelled_at, timed_out_at
@@ -209,12 +216,12 @@ async def retain(recorder: Recorder, name: str) -> None:
 async def additions(recorder: Recorder, _: str) -> None:
     """Agents and outputs of the thread, and the mark that MessageFile saves by."""
     agent = ThreadAgent(name="a", definition={})
-    stored = await recorder._ledger.agents.list(THREAD)
-    await recorder._ledger.agents.replace(THREAD, [agent], stored=stored)
+    stored = await list_agents(scope_of(recorder._ledger), THREAD)
+    await replace_agents(scope_of(recorder._ledger), THREAD, [agent], stored=stored)
     output = Output(branch=0, seq=1, nonce=uuid4().hex, mime_type="text/plain", text="x")
-    await recorder._ledger.outputs.add(THREAD, [output])
-    assert await recorder._ledger.outputs.list(THREAD)
-    await recorder._ledger.branches.advance(THREAD, await recorder._ledger.branches.mark(THREAD))
+    await add_outputs(scope_of(recorder._ledger), THREAD, [output])
+    assert await list_outputs(scope_of(recorder._ledger), THREAD)
+    await advance(scope_of(recorder._ledger), THREAD, await recorder._ledger.branches.mark(THREAD))
 
 
 async def change(recorder: Recorder, name: str) -> None:
@@ -265,7 +272,7 @@ def test_every_public_method_is_stopped_in_some_call() -> None:
     """By their names, in the text of the calls above."""
     words = set(re.findall(r"\w+", "".join(inspect.getsource(call) for call in (*CALLS, *OTHERS))))
     usual = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
-    others = (OutputRepository, AgentRepository, ErasureRepository, DraftRepository, KvRepository)
+    others = (ErasureRepository, DraftRepository, KvRepository)
     methods = {
         name
         for repository in (*usual, *others)
@@ -275,10 +282,8 @@ def test_every_public_method_is_stopped_in_some_call() -> None:
     assert methods - words == ELSEWHERE
 
 
-ELSEWHERE = {"load", "find_many", "names", "sizes", "ways"}
-"""Calls of imports, one that would take the thread of the test with it, and reads of the server's; they are made of the
-same statements.
-"""
+ELSEWHERE = {"names", "sizes"}
+"""Reads of the server's; they are made of the same statements."""
 
 
 @pytest.mark.parametrize("stop", [cancelled_at, timed_out_at])

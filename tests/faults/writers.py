@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from chatledger import Thread
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.conftest import Database
 from tests.faults.batches import thread_ids
 from tests.faults.checker import Figures, verdict
@@ -28,7 +30,7 @@ async def write_together(database: Database, *, threads: int, appends: int, seed
     try:
         now = datetime.now(UTC)
         new = [Thread(thread_id=name, created_at=now, active_at=now) for name in names]
-        await opened[0].threads.load([opened[0].threads.prepare(thread, []) for thread in new])
+        await load_threads(scope_of(opened[0]), [prepare_thread(scope_of(opened[0]), thread, []) for thread in new])
         recorders = [Recorder(ledger, recording) for ledger in opened]
         await asyncio.gather(
             *(

@@ -13,7 +13,8 @@ import pytest
 
 from chatledger import Feedback, Ledger, StorageError, Thread, Usage
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.repositories import Repositories
+from chatledger.repositories import Repositories, scope_of
+from chatledger.storage.repositories.bulk import prepare_thread
 from tests.conftest import Database
 from tests.conversations import assistant, user
 from tests.hostile.calls import CANARY, NOW, Call, arguments_of, calls_of, make, public_calls, quoted
@@ -49,7 +50,7 @@ async def filled(owner: Repositories) -> dict[str, Any]:
         "status": "completed",
         "usage": Usage(input_tokens=1),
         "thread": new,
-        "new": [owner.threads.prepare(new, [user("?")])],
+        "new": [prepare_thread(scope_of(owner), new, [user("?")])],
         "thread_ids": ["t"],
         "run_ids": ["r"],
         "mark": None,

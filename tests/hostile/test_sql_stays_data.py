@@ -10,6 +10,8 @@ import pytest
 from chatledger import ChatMessage, Feedback, Ledger, NotFound
 from chatledger.errors import InvalidCursor
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 from chatledger.types import OpenDraft
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
@@ -71,11 +73,11 @@ async def test_a_word_in_what_hangs_on_a_thread_comes_back_as_it_is(database: Da
         await ledger.threads.create(word, user_id=word)
         await ledger.messages.append(word, [user(word, message_id=word)])
         agent = ThreadAgent(name=word, definition={word: word}, settings={word: word})
-        assert await ledger.agents.replace(word, [agent], stored=[])
-        assert await ledger.agents.list(word) == [agent]
+        assert await replace_agents(scope_of(ledger), word, [agent], stored=[])
+        assert await list_agents(scope_of(ledger), word) == [agent]
         output = Output(branch=0, seq=1, nonce=word, mime_type=word, text=word, body={word: word})
-        await ledger.outputs.add(word, [output])
-        assert await ledger.outputs.list(word) == [output]
+        await add_outputs(scope_of(ledger), word, [output])
+        assert await list_outputs(scope_of(ledger), word) == [output]
         await ledger.messages.append(word, [ChatMessage(role="assistant", content=word, state="partial", run_id=word)])
         (left,) = await ledger.drafts.list()
         assert (left.thread_id, left.run_id) == (word, word)
@@ -95,8 +97,8 @@ async def test_a_word_in_what_hangs_on_a_thread_comes_back_as_it_is(database: Da
 async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Database, word: str) -> None:
     async with database.open() as ledger:
         await fill(ledger, "other")
-        await ledger.agents.replace("other", [ThreadAgent(name="a", definition={})], stored=[])
-        await ledger.outputs.add("other", [Output(branch=0, seq=1, nonce="n", mime_type="m", text="x")])
+        await replace_agents(scope_of(ledger), "other", [ThreadAgent(name="a", definition={})], stored=[])
+        await add_outputs(scope_of(ledger), "other", [Output(branch=0, seq=1, nonce="n", mime_type="m", text="x")])
         before = await asyncio.to_thread(all_rows, database)
         assert await ledger.erasures.find(("thread", word)) is None
         assert (await ledger.erasures.erase(("user", word))).total == 0
@@ -104,10 +106,10 @@ async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Dat
         nothing = OpenDraft(thread_id=word, branch=0, seq=1, message_id=word, run_id=word, created_at=NOW, since=NOW)
         assert not await ledger.drafts.interrupt(nothing)
         for refused in (
-            ledger.agents.list(word),
-            ledger.outputs.list(word),
-            ledger.agents.replace(word, [], stored=[]),
-            ledger.outputs.add(word, [Output(branch=0, seq=1, nonce=word, mime_type="m", text="x")]),
+            list_agents(scope_of(ledger), word),
+            list_outputs(scope_of(ledger), word),
+            replace_agents(scope_of(ledger), word, [], stored=[]),
+            add_outputs(scope_of(ledger), word, [Output(branch=0, seq=1, nonce=word, mime_type="m", text="x")]),
             ledger.erasures.erase(("thread", word)),
             ledger.messages.redact(word, 1),
             ledger.threads.list(cursor=word),

@@ -12,6 +12,8 @@ from chatledger import ChatMessage, Ledger, ToolCall, VersionConflict
 from chatledger.errors import IdConflict
 from chatledger.formats.message_file import MessageOutputBuilder
 from chatledger.message_file import MessageFile
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.outputs import list_agents, list_outputs
 from tests.message_file.conftest import Reopen
 from tests.message_file.shapes import contents, dicts, names, ran, said
 
@@ -21,12 +23,12 @@ async def roles(ledger: Ledger) -> list[str]:
 
 
 async def beside(ledger: Ledger) -> list[tuple[int, int | None, str]]:
-    return [(output.seq, output.call_idx, output.text) for output in await ledger.outputs.list("t")]
+    return [(output.seq, output.call_idx, output.text) for output in await list_outputs(scope_of(ledger), "t")]
 
 
 async def test_nothing_is_written_before_save(file: MessageFile, ledger: Ledger) -> None:
     file.add_message("x")
-    assert (await roles(ledger), await ledger.agents.list("t")) == ([], [])
+    assert (await roles(ledger), await list_agents(scope_of(ledger), "t")) == ([], [])
 
 
 async def test_a_turn_is_a_conversation_that_any_format_reads(file: MessageFile, ledger: Ledger) -> None:
@@ -184,7 +186,7 @@ async def test_agents_changed_on_another_branch_are_a_conflict(file: MessageFile
     file.add_agent_with_definition("sea", {})
     with pytest.raises(VersionConflict):
         await file.save()
-    assert [agent.name for agent in await ledger.agents.list("t")] == ["weather", "sky"]
+    assert [agent.name for agent in await list_agents(scope_of(ledger), "t")] == ["weather", "sky"]
 
 
 async def test_a_save_that_fails_can_be_tried_again(file: MessageFile, ledger: Ledger, reopen: Reopen) -> None:

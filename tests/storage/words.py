@@ -20,6 +20,9 @@ from chatledger import (
     ToolCall,
 )
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 from chatledger.types import Page
 from tests.conversations import assistant, call, result, user
 
@@ -46,7 +49,7 @@ async def say_everything(ledger: Ledger, say: Say) -> None:
     """Two threads with the same shape, so that there is a counterpart to each cell; streams, forks, loads."""
     for name in ("t", "u"):
         await _say_in(ledger, name, say)
-    await ledger.threads.load([ledger.threads.prepare(_loaded(say), _conversation("l", say))])
+    await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), _loaded(say), _conversation("l", say))])
 
 
 def _loaded(say: Say) -> Thread:
@@ -74,9 +77,9 @@ async def _say_in(ledger: Ledger, name: str, say: Say) -> None:
     score = Feedback(run_id=run, key="k", score=1, kwargs={"c": say("kwargs")}, author=say("author"))
     await ledger.feedback.record(score.model_copy(update={"feedback_id": f"f {name}"}))
     agent = ThreadAgent(name="a", definition={"d": say("definition")}, settings={"s": say("settings")})
-    await ledger.agents.replace(name, [agent], stored=[])
+    await replace_agents(scope_of(ledger), name, [agent], stored=[])
     said = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text=say("output"), body={"b": say("body")})
-    await ledger.outputs.add(name, [said])
+    await add_outputs(scope_of(ledger), name, [said])
     for scope in (("thread", name), ("thread", name, "n"), ("user", name)):
         await ledger.kv.put(scope, "k", {"v": say("value")})
 
@@ -159,11 +162,11 @@ async def _erasures(ledger: Ledger) -> Any:
 
 
 async def _agents(ledger: Ledger) -> Any:
-    return [await ledger.agents.list(name) for name in ("t", "u")]
+    return [await list_agents(scope_of(ledger), name) for name in ("t", "u")]
 
 
 async def _outputs(ledger: Ledger) -> Any:
-    return [await ledger.outputs.list(name) for name in ("t", "u")]
+    return [await list_outputs(scope_of(ledger), name) for name in ("t", "u")]
 
 
 async def _revisions(ledger: Ledger) -> Any:

@@ -17,6 +17,8 @@ from sqlalchemy import make_url
 
 from chatledger import ChatLedgerError, ChatMessage, Feedback, Ledger, Thread, Transaction
 from chatledger.admin import migrate
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.faults.connections import set_limits
@@ -64,7 +66,7 @@ async def abandon(ledger: Ledger, thread_id: str) -> None:
     """A thread whose last message is partial, and whose writer is gone."""
     thread = Thread(thread_id=thread_id, created_at=NOON, active_at=NOON)
     left = [user(SECRET), assistant(SECRET, state="partial", message_id="p", calls=[call("c", SECRET, SECRET)])]
-    await ledger.threads.load([ledger.threads.prepare(thread, left)])
+    await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), thread, left)])
 
 
 async def test_a_takeover_is_told_once(ledger: Ledger, records: list[logging.LogRecord]) -> None:

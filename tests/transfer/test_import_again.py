@@ -9,6 +9,8 @@ import pytest
 from chatledger import ChatMessage, Ledger, VersionConflict
 from chatledger.errors import IdConflict
 from chatledger.ids import derived_id
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.thread_ids import iterate_ids
 from chatledger.transfer.plan import Planner, _digest
 from tests.transfer.files import array, bring, lines, talk, texts
 from tests.transfer.test_import_file import outcome
@@ -17,7 +19,7 @@ RECORDS = [{"messages": talk(f"question {number}", "answer")} for number in rang
 
 
 async def ids(ledger: Ledger) -> set[str]:
-    return {thread_id async for thread_id in ledger.threads.ids()}
+    return {thread_id async for thread_id in iterate_ids(scope_of(ledger))}
 
 
 @pytest.mark.parametrize("options", [{}, {"stop_on_error": True}], ids=["in batches", "one by one"])

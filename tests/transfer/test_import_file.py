@@ -11,7 +11,9 @@ import pytest
 from chatledger import ChatMessage, Ledger, Limits, RuleViolation, StorageError, Thread, VersionConflict
 from chatledger.errors import DecodeError, IdConflict, LimitExceeded, UnknownFormat
 from chatledger.repositories.threads import ThreadRepository
-from chatledger.storage.repositories.bulk import NewThread
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.repositories.bulk import PreparedThread, load_threads, prepare_thread
+from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.transfer import detect, import_file, new_threads, shapes
 from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.store import batches
@@ -203,7 +205,7 @@ async def test_interrupted_import_is_finished_by_the_next(ledger: Ledger, monkey
         monkeypatch.undo()
         raise StorageError("gone")
 
-    monkeypatch.setattr(ThreadRepository, "load", store_then_fail)
+    monkeypatch.setattr(new_threads, "load_threads", store_then_fail)
     with pytest.raises(StorageError):
         await bring(ledger, content)
     assert outcome(await bring(ledger, content)) == (2, 0, 0, 0, 2)
@@ -224,13 +226,12 @@ async def test_message_too_large_for_any_append_fails() -> None:
 
 async def test_records_are_stored_together_up_to_a_size(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    load = ThreadRepository.load
 
-    async def counted(self: ThreadRepository, new: Any) -> None:
+    async def counted(scope: Scope, new: Any) -> None:
         sizes.append(len(new))
-        await load(self, new)
+        await load_threads(scope, new)
 
-    monkeypatch.setattr(ThreadRepository, "load", counted)
+    monkeypatch.setattr(new_threads, "load_threads", counted)
     monkeypatch.setattr(new_threads, "MAX_BYTES", 250)
     records = [{"messages": talk(f"{number:040}")} for number in range(8)]
     assert outcome(await bring(ledger, lines(*records))) == (8, 0, 0, 0, 8)
@@ -242,13 +243,13 @@ async def test_threads_of_a_batch_are_looked_for_at_once(ledger: Ledger, monkeyp
     content = lines(*({"messages": talk(str(number))} for number in range(20)))
     await bring(ledger, content)
     asked: list[int] = []
-    find_many = ThreadRepository.find_many
 
-    async def counted(self: ThreadRepository, thread_ids: Any) -> Any:
+    async def counted(scope: Scope, thread_ids: Any) -> Any:
         asked.append(len(thread_ids))
-        return await find_many(self, thread_ids)
+        return await find_threads(scope, thread_ids)
 
-    monkeypatch.setattr(ThreadRepository, "find_many", counted)
+    for module in (new_threads, import_file):
+        monkeypatch.setattr(module, "find_threads", counted)
     monkeypatch.delattr(ThreadRepository, "find")
     assert outcome(await bring(ledger, content)) == (0, 0, 20, 0, 0)
     assert asked[1:] == [40]  # the first asks whether the file is there under other ids; each has an earlier one
@@ -261,13 +262,12 @@ async def test_rows_of_threads_that_are_probably_stored_are_not_made(
     old, new = [{"id": n, "messages": talk(f"text {n}")} for n in range(100, 120)], talk("new")
     monkeypatch.setattr(new_threads, "MAX_BYTES", 4 * len(lines(old[0])))
     prepared: list[str] = []
-    original = ThreadRepository.prepare
 
-    def noted(self: ThreadRepository, thread: Thread, *given: Any, **options: Any) -> NewThread:
+    def noted(scope: Scope, thread: Thread, *given: Any, **options: Any) -> PreparedThread:
         prepared.append(thread.thread_id)
-        return original(self, thread, *given, **options)
+        return prepare_thread(scope, thread, *given, **options)
 
-    monkeypatch.setattr(ThreadRepository, "prepare", noted)
+    monkeypatch.setattr(new_threads, "prepare_thread", noted)
     await bring(ledger, lines(*old), id_field="id")
     stored = set(prepared)
     assert len(stored) == len(prepared) == 20
@@ -365,15 +365,14 @@ async def test_record_over_64_mib_is_split_into_appends(ledger: Ledger) -> None:
 async def test_a_database_that_fails_while_more_is_planned_ends_the_import(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = ThreadRepository.load
     before = asyncio.all_tasks()
 
-    async def failing(self: ThreadRepository, new: Any) -> None:
+    async def failing(scope: Scope, new: Any) -> None:
         if any(one.thread.thread_id == "d" for one in new):
             raise StorageError("gone", retryable=True)
-        await load(self, new)
+        await load_threads(scope, new)
 
-    monkeypatch.setattr(ThreadRepository, "load", failing)
+    monkeypatch.setattr(new_threads, "load_threads", failing)
     records = [{"id": name, "messages": talk(name)} for name in "abcdefgh"]
     monkeypatch.setattr(new_threads, "MAX_BYTES", 2 * len(lines(records[0])))
     content = lines(*records)

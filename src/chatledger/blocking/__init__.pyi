@@ -45,13 +45,11 @@ from chatledger.models import (
 )
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
-from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories.erasures import Owner
 from chatledger.repositories.threads import Unset
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.history.tokens import CountTokens
-from chatledger.storage.repositories.bulk import NewThread
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.storage.repositories.thread_list import ThreadOrder
 from chatledger.storage.rows.keys import Encryption, KeyRing, Keys
@@ -81,14 +79,8 @@ class ThreadRepository:
         branch: int | None = None,
         title: str | Unset | None = ...,
     ) -> Thread: ...
-    def prepare(
-        self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None
-    ) -> NewThread: ...
-    def load(self, new: Sequence[NewThread]) -> None: ...
     def get(self, thread_id: str, *, user_id: str | None = None) -> Thread: ...
     def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None: ...
-    def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]: ...
-    def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]: ...
     def update(
         self,
         thread_id: str,
@@ -101,7 +93,6 @@ class ThreadRepository:
         expected: int | None = None,
     ) -> Thread: ...
     def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]: ...
-    def ids(self) -> Generator[str]: ...
     def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted: ...
     def delete_inactive(
         self,
@@ -246,9 +237,7 @@ class BranchRepository:
     def alternatives(
         self, thread_id: str, seq: int, *, branch: int | None = None, skip: int = 0, limit: int | None = None
     ) -> Sequence[Alternative]: ...
-    def ways(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[tuple[int, bool]]: ...
     def mark(self, thread_id: str, branch: int | None = None) -> str: ...
-    def advance(self, thread_id: str, mark: str) -> str: ...
 
 class RunRepository:
     def start(
@@ -266,7 +255,6 @@ class RunRepository:
     ) -> Run: ...
     def get(self, run_id: str) -> Run: ...
     def find(self, run_id: str) -> Run | None: ...
-    def find_many(self, run_ids: Sequence[str]) -> dict[str, Run]: ...
     def list(
         self,
         *,
@@ -326,14 +314,6 @@ class FeedbackRepository:
         until: datetime | None = None,
         user_id: str | None = None,
     ) -> Sequence[FeedbackComparison]: ...
-
-class OutputRepository:
-    def add(self, thread_id: str, added: Sequence[Output]) -> None: ...
-    def list(self, thread_id: str) -> Sequence[Output]: ...
-
-class AgentRepository:
-    def replace(self, thread_id: str, listed: Sequence[ThreadAgent], *, stored: Sequence[ThreadAgent]) -> bool: ...
-    def list(self, thread_id: str) -> Sequence[ThreadAgent]: ...
 
 class ErasureRepository:
     def erase(self, owner: Owner, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure: ...
@@ -401,8 +381,6 @@ class Ledger:
     branches: BranchRepository
     runs: RunRepository
     feedback: FeedbackRepository
-    outputs: OutputRepository
-    agents: AgentRepository
     erasures: ErasureRepository
     drafts: DraftRepository
     kv: KvRepository
@@ -527,8 +505,6 @@ class Transaction:
     branches: BranchRepository
     runs: RunRepository
     feedback: FeedbackRepository
-    outputs: OutputRepository
-    agents: AgentRepository
     erasures: ErasureRepository
     drafts: DraftRepository
     kv: KvRepository

@@ -28,7 +28,6 @@ from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.databases.loop_thread import LoopThread
 from chatledger.storage.repositories.drafts import Draft as AsynchronousDraft
 from chatledger.storage.repositories.frames import FrameRepository
-from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.telemetry.calls import VIEWS
 
 _END = object()
@@ -236,8 +235,6 @@ FACES: dict[type[Any], type[Any]] = {
             BranchRepository,
             RunRepository,
             FeedbackRepository,
-            OutputRepository,
-            AgentRepository,
             ErasureRepository,
             DraftRepository,
             KvRepository,

@@ -143,7 +143,9 @@ def in_ledger(
 
 async def require_keys(ledger: Ledger) -> None:
     """Raises EncryptionError if the database is recorded as encrypted and no keys are given."""
-    await ledger._scope.require_keys()  # noqa: SLF001 - a question of the commands, not worth a public call
+    from chatledger.repositories import scope_of
+
+    await scope_of(ledger).require_keys()
 
 
 def open_ledger(url: str | None, tenant: str, *, plaintext: bool = False, create: bool = False) -> Opening:

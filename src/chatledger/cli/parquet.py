@@ -36,6 +36,8 @@ class Filters:
 
 async def write_frames(ledger: Ledger, folder: str, filters: Filters, *, as_json: bool) -> ExitCode:
     """Write the files and report their rows. Returns FOUND if a row could not be read."""
+    from chatledger.repositories import scope_of
+    from chatledger.storage.repositories.thread_ids import iterate_ids
     from chatledger.transfer.export import count_left_out
     from chatledger.transfer.parquet import export_parquet
 
@@ -51,7 +53,7 @@ async def write_frames(ledger: Ledger, folder: str, filters: Filters, *, as_json
     else:
         counted = ", ".join(f"{name}.parquet {count:,}" for name, count in rows.items())
         say(f"rows written to {folder}: {counted}")
-    ids = progress.threads if filters.given else [thread_id async for thread_id in ledger.threads.ids()]
+    ids = progress.threads if filters.given else [thread_id async for thread_id in iterate_ids(scope_of(ledger))]
     left_out = await count_left_out(ledger, dict.fromkeys(ids, False), shared=not filters.given)
     say_left_out({name: left_out[name] for name in ("branches", "values")})  # runs and scores have files of their own
     for error in dict.fromkeys(map(str, damaged[:SHOWN])):

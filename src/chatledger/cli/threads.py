@@ -345,6 +345,8 @@ async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> s
     another thread's id.
     """
     from chatledger.errors import NotFound, ThreadNotFound
+    from chatledger.repositories import scope_of
+    from chatledger.storage.repositories.thread_ids import ids_with_prefix
 
     require_thread(thread, latest=latest)
     if thread is None:
@@ -354,7 +356,7 @@ async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> s
         if not newest.items:
             raise NotFound("--latest found no thread that is not archived")
         return newest.items[0].thread_id
-    ids = await ledger.threads.complete(thread, limit=SHOWN_IDS + 1) if thread else []
+    ids = await ids_with_prefix(scope_of(ledger), thread, SHOWN_IDS + 1) if thread else []
     if not ids:
         raise ThreadNotFound(thread)
     if thread in ids or len(ids) == 1:
@@ -370,8 +372,11 @@ async def chosen_thread(ledger: Ledger, thread: str | None) -> str | None:
 
 async def thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:
     """The given thread id, or the ids of all threads."""
+    from chatledger.repositories import scope_of
+    from chatledger.storage.repositories.thread_ids import iterate_ids
+
     if thread is not None:
         yield thread
         return
-    async for thread_id in ledger.threads.ids():
+    async for thread_id in iterate_ids(scope_of(ledger)):
         yield thread_id

@@ -35,6 +35,9 @@ from chatledger.formats.message_file.write import NAME
 from chatledger.ledger import Ledger, Transaction
 from chatledger.message_file.contents import Changes, Contents, find_changes
 from chatledger.models.outputs import ThreadAgent
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import advance
+from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 
 _BATCH = 500
 """Messages in one append of a save; all appends of a save are one transaction."""
@@ -200,10 +203,10 @@ class MessageFile:
         if not changes.messages and not changes.beside and agents == self._stored_agents:
             return
         async with self._ledger.begin() as tx:
-            await tx.branches.advance(self._thread_id, self._mark)
+            await advance(scope_of(tx), self._thread_id, self._mark)
             version = await self._append(tx, changes)
-            await tx.outputs.add(self._thread_id, changes.beside)
-            if not await tx.agents.replace(self._thread_id, agents, stored=self._stored_agents):
+            await add_outputs(scope_of(tx), self._thread_id, changes.beside)
+            if not await replace_agents(scope_of(tx), self._thread_id, agents, stored=self._stored_agents):
                 detail = "the agents were changed by another writer; load the file again"
                 raise VersionConflict(
                     "branch", self._version, self._version, detail, thread_id=self._thread_id, branch=self._branch
@@ -232,8 +235,8 @@ class MessageFile:
 
     async def _read(self) -> None:
         history = await self._ledger.messages.history(self._thread_id)
-        beside = await self._ledger.outputs.list(self._thread_id)
-        agents = await self._ledger.agents.list(self._thread_id)
+        beside = await list_outputs(scope_of(self._ledger), self._thread_id)
+        agents = await list_agents(scope_of(self._ledger), self._thread_id)
         self._contents = Contents.read(history.messages, beside)
         self._roster = Roster(agents, self._registry)
         self._stored_agents = agents

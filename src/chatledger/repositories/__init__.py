@@ -49,7 +49,6 @@ from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.repositories.frames import FrameRepository
-from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.stats import StatsFilter, read_stats
 from chatledger.telemetry.calls import observed
 
@@ -76,10 +75,6 @@ class Repositories:
     """Starts, finishes and lists the runs of agents."""
     feedback: FeedbackRepository
     """Records, lists and summarizes scores."""
-    outputs: OutputRepository
-    """Outputs that were added to messages after their commit, for message files."""
-    agents: AgentRepository
-    """The agents that may answer in a thread, for message files."""
     erasures: ErasureRepository
     """Erases threads, users and tenants, and finds their tombstones."""
     drafts: DraftRepository
@@ -96,8 +91,6 @@ class Repositories:
         self.branches = observed(BranchRepository, "branches", scope.observer)(scope)
         self.runs = observed(RunRepository, "runs", scope.observer)(scope)
         self.feedback = observed(FeedbackRepository, "feedback", scope.observer)(scope)
-        self.outputs = observed(OutputRepository, "outputs", scope.observer)(scope)
-        self.agents = observed(AgentRepository, "agents", scope.observer)(scope)
         self.erasures = observed(ErasureRepository, "erasures", scope.observer)(scope)
         self.drafts = observed(DraftRepository, "drafts", scope.observer)(scope)
         self.kv = observed(KvRepository, "kv", scope.observer)(scope)
@@ -392,3 +385,8 @@ class Repositories:
             min_position=min_position,
         )
         return await apart(lambda: wanted.write(history), history.messages)
+
+
+def scope_of(ledger: Repositories) -> Scope:
+    """The scope of a ledger or a transaction, for the parts of the library that call the functions of storage."""
+    return ledger._scope  # noqa: SLF001 - the one place that reaches it from outside

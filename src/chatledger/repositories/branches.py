@@ -9,11 +9,10 @@ from chatledger.models import Alternative, Branch, ChatMessage
 from chatledger.storage.append.request import read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.alternatives import find_alternatives, find_ways
-from chatledger.storage.repositories.branches import activate_branch, advance, list_branches, make_fork, present_mark
+from chatledger.storage.repositories.alternatives import find_alternatives
+from chatledger.storage.repositories.branches import activate_branch, list_branches, make_fork, present_mark
 from chatledger.storage.repositories.cursors import part_of
 from chatledger.storage.repositories.removal import rewind
-from chatledger.storage.schema.text import read_mark
 
 
 class BranchRepository:
@@ -109,16 +108,6 @@ class BranchRepository:
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.read(lambda sql: find_alternatives(sql, window, seq, part), snapshot=True)
 
-    async def ways(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[tuple[int, bool]]:
-        """The branches that show the alternatives of a message, each with whether it is the requested one, without
-        reading a message. Raises as `alternatives`.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT, seq=seq)
-        require(INT_OR_NONE, branch=branch)
-        window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.read(lambda sql: find_ways(sql, window, seq), snapshot=True)
-
     async def mark(self, thread_id: str, branch: int | None = None) -> str:
         """The present mark of a branch (None: the active one), as in a history of it, without reading messages. Raises
         ThreadNotFound and BranchNotFound.
@@ -127,14 +116,3 @@ class BranchRepository:
         require(INT_OR_NONE, branch=branch)
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.read(lambda sql: present_mark(sql, window))
-
-    async def advance(self, thread_id: str, mark: str) -> str:
-        """Lock the marked branch until the transaction ends, and return its new mark. Every older mark is then stale.
-        A caller that writes outputs or agents, and no messages, calls this first.
-
-        Raises ThreadNotFound, BranchNotFound, and VersionConflict if the branch changed since it was marked.
-        """
-        require(STR, thread_id=thread_id, mark=mark)
-        window = Window.of(self._scope.tenant, thread_id)
-        state = read_mark(mark, window.thread, "mark")
-        return await self._scope.write(lambda sql: advance(sql, window, state))

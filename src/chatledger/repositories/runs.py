@@ -17,9 +17,8 @@ from chatledger.models.secrets import masked_text
 from chatledger.models.weight import apart
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.repositories.cursors import page_size
-from chatledger.storage.repositories.many import read_ids
 from chatledger.storage.repositories.prices import read_prices
-from chatledger.storage.repositories.runs import find_run, find_runs, finish_run, list_runs, start_run, without_secrets
+from chatledger.storage.repositories.runs import find_run, finish_run, list_runs, start_run, without_secrets
 from chatledger.storage.repositories.usage import UsageFilter, read_groups, read_usage, summarize_usage
 from chatledger.storage.schema.text import encode_key
 
@@ -109,11 +108,6 @@ class RunRepository:
         """The run, or None if it does not exist."""
         require(STR, run_id=run_id)
         return await self._scope.read(lambda sql: find_run(sql, self._scope.tenant, run_id))
-
-    async def find_many(self, run_ids: Sequence[str]) -> dict[str, Run]:
-        """The existing runs, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
-        ids = read_ids("run_ids", run_ids)
-        return await self._scope.read(lambda sql: find_runs(sql, self._scope.tenant, ids))
 
     async def list(
         self,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from functools import partial
 from types import NoneType
 from typing import Any, Final
 
@@ -15,29 +14,24 @@ from chatledger.arguments import (
     DICT_OR_NONE,
     INT,
     INT_OR_NONE,
-    MESSAGES,
     RULES_OR_NONE,
     STR,
     STR_OR_NONE,
     Kind,
     require,
-    require_items,
 )
 from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.ids import new_id
-from chatledger.models import ChatMessage, Deleted, Hit, Page, RulesLevel, Thread
+from chatledger.models import Deleted, Hit, Page, RulesLevel, Thread
 from chatledger.models.base import read_moment, refusing
 from chatledger.rules import Finding
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch
 from chatledger.storage.repositories.copy import copy_thread
 from chatledger.storage.repositories.creation import make_thread
 from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.deletion import count_thread, delete_thread, retain
-from chatledger.storage.repositories.many import read_ids
-from chatledger.storage.repositories.reencrypt import threads_after
 from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import Query
 from chatledger.storage.repositories.thread_list import (
@@ -46,10 +40,9 @@ from chatledger.storage.repositories.thread_list import (
     ThreadWindow,
     count_matching,
     find_thread,
-    find_threads,
     list_threads,
 )
-from chatledger.storage.repositories.threads import ThreadUpdate, check_keys, complete_ids, update_thread
+from chatledger.storage.repositories.threads import ThreadUpdate, check_keys, update_thread
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import encode_key
 
@@ -68,9 +61,7 @@ _STR_OR_UNSET = Kind("a str or None", str, NoneType, Unset)
 _DICT_OR_UNSET = Kind("a dict or None", dict, NoneType, Unset)
 _BOOL_OR_UNSET = Kind("True or False", bool, Unset)
 _RULES_OR_UNSET = Kind(RULES_OR_NONE.said, NoneType, Unset, words=tuple(RULES_OR_NONE.words))
-_THREAD = Kind("a Thread", Thread)
 _ORDER = Kind("'active' or 'created'", words=("active", "created"))
-_NEW_THREAD = Kind("a NewThread", NewThread)
 
 
 class ThreadRepository:
@@ -158,30 +149,6 @@ class ThreadRepository:
             self._scope.learn(encode_key(copy_id, "thread_id"), made.seen)
         return made.thread
 
-    def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
-        """Judge a whole new thread and its messages for `load`, without the database. The messages may be more than
-        one append may have. `rules` is the level that judges them; None is the level of the ledger.
-
-        Raises RuleViolation, IdConflict, LimitExceeded for an id, and TenantOnly on a user's ledger.
-        """
-        require(_THREAD, thread=thread)
-        require(MESSAGES, messages=messages)
-        self._scope.refuse_view("threads.prepare")
-        require(RULES_OR_NONE, rules=rules)
-        with refusing("thread"):
-            thread = Thread.model_validate(dict(thread))
-        level = rules or self._scope.rules
-        return encode_thread(self._scope.tenant, thread, messages, level=level)
-
-    async def load(self, new: Sequence[NewThread]) -> None:
-        """Store whole new threads from `prepare`, for imports: all in one transaction, a few statements in all.
-
-        Raises IdConflict, Erased, and TenantOnly on a user's ledger, and then stores none of them.
-        """
-        require_items(_NEW_THREAD, new=new)
-        self._scope.refuse_view("threads.load")
-        await self._scope.write(lambda sql: load_threads(sql, self._scope.tenant, new))
-
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
         """The thread, with its number of messages and its preview. Raises ThreadNotFound, also for a thread of another
         user if `user_id` is given.
@@ -199,20 +166,6 @@ class ThreadRepository:
         require(STR_OR_NONE, user_id=user_id)
         tenant = self._scope.tenant.seen_by(user_id)
         return await self._scope.read(lambda sql: find_thread(sql, tenant, thread_id))
-
-    async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
-        """The existing threads, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
-        ids = read_ids("thread_ids", thread_ids)
-        return await self._scope.read(lambda sql: find_threads(sql, self._scope.tenant, ids))
-
-    async def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]:
-        """The ids of threads that begin with `prefix`, in the order of their bytes, for the completion of what a person
-        types. Reads at most `limit` rows, 10 by default and 1,000 at most.
-        """
-        require(STR, prefix=prefix)
-        require(INT, limit=limit)
-        size = page_size(limit)
-        return await self._scope.read(lambda sql: complete_ids(sql, self._scope.tenant, prefix, size))
 
     async def update(
         self,
@@ -263,14 +216,6 @@ class ThreadRepository:
         return await self._scope.read(
             lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch), snapshot=True
         )
-
-    async def ids(self) -> AsyncIterator[str]:
-        """Yield the ids of all threads in their order. Reads only the ids, 500 with one statement."""
-        last = ""
-        while page := await self._scope.read(partial(threads_after, tenant=self._scope.tenant, after=last)):
-            for thread_id in page:
-                yield thread_id
-            last = page[-1]
 
     async def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted:
         """Delete the thread for good, with its messages, branches, runs, feedback, outputs and values. Returns the

@@ -14,7 +14,9 @@ from chatledger.arguments import Kind
 from chatledger.errors import InvalidArgument, RunNotFound
 from chatledger.ids import derived_id
 from chatledger.ledger import Ledger
+from chatledger.repositories import scope_of
 from chatledger.server.access import Caller
+from chatledger.storage.repositories.runs import find_runs
 
 IdsBy: TypeAlias = Literal["client", "server"]
 """Who makes the ids that users' tokens store under: whoever sends a request, or the server."""
@@ -37,7 +39,7 @@ async def require_own_runs(ledger: Ledger, run_ids: Iterable[str | None]) -> Non
     none without a run.
     """
     asked = sorted({one for one in run_ids if one is not None})
-    found = await ledger.runs.find_many(asked) if asked else {}
+    found = await find_runs(scope_of(ledger), asked) if asked else {}
     for run_id in asked:
         if run_id not in found:
             raise RunNotFound(run_id)

@@ -12,6 +12,7 @@ from fastapi import Depends, Query, Request
 
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.ledger import Ledger
+from chatledger.repositories import scope_of
 from chatledger.server.access import SAFE, Authenticate, Caller
 from chatledger.server.chosen_ids import IdsBy
 from chatledger.server.event_stream import EncodedOnce
@@ -60,7 +61,7 @@ class State:
         the first use: a mounted application is not told when the server starts. The ledger checks each later write.
         """
         if not self._may_serve:
-            await ledger._scope.require_keys()  # noqa: SLF001 - a question of the server, not worth a public call
+            await scope_of(ledger).require_keys()
             self._may_serve = True
 
     def drain(self) -> None:

@@ -16,6 +16,7 @@ from chatledger.errors import ChatLedgerError, NothingToSend, ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
+from chatledger.repositories import scope_of
 from chatledger.storage.repositories.beside import count_beside, count_shared_values
 from chatledger.storage.rows.messages import is_damage
 from chatledger.transfer.assemble import conversation_object, in_place, is_empty, own_record
@@ -231,7 +232,7 @@ async def count_left_out(ledger: Ledger, exported: Mapping[str, bool], *, shared
     `exported` says of each thread whether the file has all its branches, and `shared` whether to count the values of
     the tenant and its users too.
     """
-    scope = ledger._scope  # noqa: SLF001 - numbers for a command, not worth a public call
+    scope = scope_of(ledger)
     left_out: Counter[str] = Counter()
     for all_branches in (True, False):
         ids = [thread_id for thread_id, has_all in exported.items() if has_all is all_branches]

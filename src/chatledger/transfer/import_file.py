@@ -26,6 +26,8 @@ from chatledger.errors import (
 )
 from chatledger.ledger import Ledger
 from chatledger.models import Thread, Violation
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.transfer.envelope import from_metadata
 from chatledger.transfer.fields import FieldMissing
 from chatledger.transfer.new_threads import Loaded, NewThreads, find_stored
@@ -199,7 +201,7 @@ class _FileImport:
         """
         others = self._planner.other_ids(record, planned)
         own = {planned.thread_id, planned.earlier_id}
-        found = await self._ledger.threads.find_many([*(id_ for id_ in own if id_ is not None), *others])
+        found = await find_threads(scope_of(self._ledger), [*(id_ for id_ in own if id_ is not None), *others])
         if own.isdisjoint(found):
             twins = [thread for thread in found.values() if from_metadata(thread.metadata) is not None]
             if twins:

@@ -27,7 +27,9 @@ from chatledger.errors import (
 from chatledger.ledger import Ledger, Transaction
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
+from chatledger.repositories import scope_of
 from chatledger.storage.drivers.urls import Address
+from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.transfer.report import Failure, ImportReport, Outcome
 from chatledger.transfer.store import batches, written
 from chatledger.transfer.stores import adk, langchain, openai_agents
@@ -184,7 +186,7 @@ class _Import:
         Raises IdConflict if the thread was not imported from this session or has another owner, and if imported rows
         have changed.
         """
-        thread = (await self._ledger.threads.find_many([session.thread_id])).get(session.thread_id)
+        thread = (await find_threads(scope_of(self._ledger), [session.thread_id])).get(session.thread_id)
         if thread is None:
             return None
         found = await self._ledger.kv.get(_scope(session), _STATE)

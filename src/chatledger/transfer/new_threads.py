@@ -15,7 +15,9 @@ from typing import Any, TypeAlias
 from chatledger.errors import Conflict, Erased, IdConflict, LimitExceeded, RuleViolation
 from chatledger.ledger import Ledger
 from chatledger.models import Limits, Thread
-from chatledger.storage.repositories.bulk import NewThread
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import PreparedThread, load_threads, prepare_thread
+from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.transfer.plan import PlannedThread
 from chatledger.transfer.records import Record
 
@@ -27,7 +29,7 @@ MAX_BYTES = 1024 * 1024
 class Gathered:
     record: Record
     planned: PlannedThread
-    new: NewThread | None
+    new: PreparedThread | None
     """None if the thread is probably stored already."""
 
 
@@ -57,7 +59,9 @@ class NewThreads:
         new = None
         if not self._repeats:
             try:
-                new = self._ledger.threads.prepare(_thread(planned), planned.branches[0].messages, rules=planned.rules)
+                new = prepare_thread(
+                    scope_of(self._ledger), _thread(planned), planned.branches[0].messages, rules=planned.rules
+                )
                 new = replace(new, earlier_id=planned.earlier_id)
             except (RuleViolation, Conflict, LimitExceeded):
                 return False
@@ -81,7 +85,7 @@ class NewThreads:
         new = [one.new for one in gathered if one.new is not None]
         if len(new) == len(gathered):
             try:
-                await self._ledger.threads.load(new)
+                await load_threads(scope_of(self._ledger), new)
             except (IdConflict, Erased):
                 pass
             else:
@@ -94,7 +98,7 @@ class NewThreads:
 async def find_stored(ledger: Ledger, *planned: PlannedThread) -> dict[str, Thread]:
     """The stored threads of these records, by the ids under which they are stored."""
     ids = [id_ for one in planned for id_ in (one.thread_id, one.earlier_id) if id_ is not None]
-    return await ledger.threads.find_many(ids)
+    return await find_threads(scope_of(ledger), ids)
 
 
 def _thread(planned: PlannedThread) -> Thread:

@@ -10,6 +10,8 @@ from pydantic import BaseModel
 
 from chatledger import ChatMessage, Feedback, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall, Usage
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.outputs import add_outputs, replace_agents
 from tests.conversations import assistant, call, result, turn, user
 
 TENANTS = ("default", "acme")
@@ -37,8 +39,10 @@ async def _fill_tenant(ledger: Ledger) -> None:
     await ledger.messages.append("weather", [assistant("Or: 21 °C.", state="partial", message_id="w-other")])
     await ledger.threads.create("odd", rules="lenient")
     await ledger.messages.append("odd", [result("nowhere", message_id="o1"), user("", message_id="o2")])
-    await ledger.outputs.add("odd", [Output(branch=0, seq=2, call_idx=0, text="\x00", body={"lang": "sh"}, **OUTPUT)])
-    await ledger.agents.replace("odd", [AGENT], stored=[])
+    await add_outputs(
+        scope_of(ledger), "odd", [Output(branch=0, seq=2, call_idx=0, text="\x00", body={"lang": "sh"}, **OUTPUT)]
+    )
+    await replace_agents(scope_of(ledger), "odd", [AGENT], stored=[])
     await ledger.threads.create("empty")
     await ledger.threads.create("open")  # its call is not answered
     await ledger.append("open", WIRE, format="openai-chat", idempotency_key="request-1")

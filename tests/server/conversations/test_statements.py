@@ -11,8 +11,10 @@ import pytest
 from openai import AsyncOpenAI
 
 from chatledger import ChatMessage, Ledger, Thread
+from chatledger.repositories import scope_of
 from chatledger.server import create_app
 from chatledger.storage.drivers import sqlite
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.conftest import Database
 from tests.faults.proxy import proxied
 from tests.server.conftest import by_header
@@ -44,7 +46,7 @@ async def fill(ledger: Ledger) -> None:
         messages = [
             ChatMessage(role="user", content=str(number), message_id=f"msg_{number}") for number in range(length)
         ]
-        await ledger.threads.load([ledger.threads.prepare(thread, messages)])
+        await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), thread, messages)])
 
 
 async def test_sqlite_runs_the_same_statements_and_as_many_steps(

@@ -11,6 +11,8 @@ import pytest
 
 from chatledger import InvalidArgument, Ledger, Put, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import EncryptionError, Erased, IdConflict, LimitExceeded, RunConflict
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.thread_ids import iterate_ids
 from tests.conftest import KEYS, Database
 from tests.conversations import result, texts, turn, user
 from tests.faults.proxy import Proxy, proxied
@@ -206,7 +208,7 @@ async def test_in_a_transaction_the_thread_commits_and_rolls_back_with_it(ledger
         async with ledger.begin() as transaction:
             await transaction.messages.append("gone", turn(), create=True)
             raise ZeroDivisionError
-    assert [id_ async for id_ in ledger.threads.ids()] == ["t"]
+    assert [id_ async for id_ in iterate_ids(scope_of(ledger))] == ["t"]
 
 
 async def test_words_of_a_created_thread_are_encrypted(database: Database) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from chatledger import ChatMessage, InvalidArgument, Ledger, ThreadNotFound, VersionConflict
 from chatledger.errors import DraftLive, IdConflict
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import advance
 from tests.conftest import Database
 from tests.conversations import assistant, call, texts, turn, user
 from tests.faults.proxy import proxied
@@ -33,7 +35,7 @@ async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> Ver
         ledger.branches.fork("t", 0, branch=branch, expected=mark),
         ledger.append("t", [{"role": "user", "content": "x"}], format="openai-chat", branch=branch, expected=mark),
         ledger.stream("t", branch=branch, expected=mark).__aenter__(),
-        ledger.branches.advance("t", mark) if branch is not None else ledger.messages.append("t", [], expected=mark),
+        advance(scope_of(ledger), "t", mark) if branch is not None else ledger.messages.append("t", [], expected=mark),
     ]
     errors = []
     for waiting in calls:
@@ -122,7 +124,7 @@ async def activate_there_and_back(ledger: Ledger) -> None:
 
 async def add_an_output(ledger: Ledger) -> None:
     async with ledger.begin() as tx:
-        await tx.branches.advance("t", await tx.branches.mark("t"))
+        await advance(scope_of(tx), "t", await tx.branches.mark("t"))
 
 
 async def make_again(ledger: Ledger) -> None:
@@ -207,7 +209,7 @@ async def test_an_invalid_mark_is_refused_before_anything_is_sent(asked: Ledger,
         ("expected", lambda: asked.messages.append("t", [user("next")], expected=garbage)),
         ("expected", lambda: asked.messages.sync("t", [], expected=garbage)),
         ("expected", lambda: asked.branches.fork("t", 1, expected=garbage)),
-        ("mark", lambda: asked.branches.advance("t", garbage)),
+        ("mark", lambda: advance(scope_of(asked), "t", garbage)),
     ]
     for name, make in calls:
         with pytest.raises(InvalidArgument, match=r"mark") as caught:
@@ -311,7 +313,7 @@ async def test_completing_a_partial_message_compares_what_is_expected(asked: Led
     with pytest.raises(VersionConflict):
         await asked.messages.append("t", whole, expected_version=2)
     stale = begun.mark
-    await asked.branches.advance("t", stale)
+    await advance(scope_of(asked), "t", stale)
     with pytest.raises(VersionConflict):
         await asked.messages.append("t", whole, expected=stale)
     assert (await asked.messages.history("t")).messages[-1].state == "partial"

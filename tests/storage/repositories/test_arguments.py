@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Thread, Transaction, admin
+from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Transaction, admin
 from chatledger.errors import LimitExceeded
-from chatledger.repositories import Repositories
+from chatledger.repositories import Repositories, scope_of
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
@@ -26,17 +26,16 @@ from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
 from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
-from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
+from chatledger.storage.repositories.branches import advance
+from chatledger.storage.repositories.thread_list import find_threads
 from tests.conversations import turn
 
 NOUNS = {
-    "agents": AgentRepository,
     "branches": BranchRepository,
     "erasures": ErasureRepository,
     "feedback": FeedbackRepository,
     "kv": KvRepository,
     "messages": MessageRepository,
-    "outputs": OutputRepository,
     "drafts": DraftRepository,
     "runs": RunRepository,
     "threads": ThreadRepository,
@@ -56,8 +55,6 @@ GIVEN: dict[str, Any] = {
     "RunStatus": "completed",
     "ChatMessage": ChatMessage(role="user"),
     "Sequence[ChatMessage]": [],
-    "Sequence[ThreadAgent]": [],
-    "Thread": Thread(thread_id="new", created_at=NOON, active_at=NOON),
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
     "KvScope": ("tenant",),
     "Owner": ("tenant",),
@@ -167,8 +164,8 @@ async def test_a_list_of_something_else_is_no_list_of_messages(ledger: Ledger) -
         with pytest.raises(InvalidArgument, match="not ChatMessage"):
             await append("t", ChatMessage(role="user", content="a"))  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="thread_ids must be a list of str"):
-        await ledger.threads.find_many("t")
-    assert await ledger.threads.find_many(["t", 5, None, ""]) == {"t": await ledger.threads.get("t")}  # type: ignore[list-item]
+        await find_threads(scope_of(ledger), "t")
+    assert await find_threads(scope_of(ledger), ["t", 5, None, ""]) == {"t": await ledger.threads.get("t")}  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(
@@ -210,13 +207,8 @@ def test_limits_are_numbers(given: dict[str, Any]) -> None:
         ),
         (
             "mark is not a mark: pass the mark of a history or of an append as it is",
-            lambda ledger: ledger.branches.advance("t", "secret"),
+            lambda ledger: advance(scope_of(ledger), "t", "secret"),
         ),
-        (
-            "listed must be a list, each item a ThreadAgent, not str",
-            lambda ledger: ledger.agents.replace("t", "secret", stored=[]),
-        ),
-        ("listed[0] must be a ThreadAgent, not str", lambda ledger: ledger.agents.replace("t", ["secret"], stored=[])),
     ],
 )
 async def test_an_argument_is_refused_without_its_value(ledger: Ledger, text: str, slip: Any) -> None:

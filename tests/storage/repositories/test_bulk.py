@@ -8,16 +8,16 @@ import pytest
 
 from chatledger import ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, Thread
 from chatledger.errors import IdConflict
-from chatledger.storage.repositories.bulk import NewThread, encode_thread
-from chatledger.storage.rows.encryption import Tenant
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import PreparedThread, load_threads, prepare_thread
 from tests.conversations import assistant, call, result, turn, user
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-def new_thread(name: str, messages: list[ChatMessage]) -> NewThread:
+def new_thread(ledger: Ledger, name: str, messages: list[ChatMessage]) -> PreparedThread:
     thread = Thread(thread_id=name, user_id="ada", metadata={"b": 1, "a": "\0\ud800"}, created_at=NOW, active_at=NOW)
-    return encode_thread(Tenant.of("default"), thread, messages, level="lenient")
+    return prepare_thread(scope_of(ledger), thread, messages, rules="lenient")
 
 
 def conversation() -> list[ChatMessage]:
@@ -28,7 +28,7 @@ def conversation() -> list[ChatMessage]:
 
 
 async def test_a_loaded_thread_equals_an_appended_one(ledger: Ledger) -> None:
-    await ledger.threads.load([new_thread("loaded", conversation())])
+    await load_threads(scope_of(ledger), [new_thread(ledger, "loaded", conversation())])
     other = ledger.tenant("other")
     await other.threads.create("loaded", user_id="ada", metadata={"b": 1, "a": "\0\ud800"}, created_at=NOW)
     await other.messages.append("loaded", conversation(), rules="lenient")
@@ -43,7 +43,7 @@ async def test_a_loaded_thread_equals_an_appended_one(ledger: Ledger) -> None:
 
 
 async def test_a_loaded_thread_goes_on(ledger: Ledger) -> None:
-    await ledger.threads.load([new_thread("t", conversation()), new_thread("empty", [])])
+    await load_threads(scope_of(ledger), [new_thread(ledger, "t", conversation()), new_thread(ledger, "empty", [])])
     await ledger.messages.append("t", [result("d"), result("c")])
     again = await ledger.messages.append("t", conversation()[:5], rules="lenient")
     assert again.replayed
@@ -53,11 +53,11 @@ async def test_a_loaded_thread_goes_on(ledger: Ledger) -> None:
 async def test_a_batch_with_a_stored_thread_is_refused_whole(ledger: Ledger) -> None:
     await ledger.threads.create("b")
     with pytest.raises(IdConflict):
-        await ledger.threads.load([new_thread("a", turn()), new_thread("b", turn())])
+        await load_threads(scope_of(ledger), [new_thread(ledger, "a", turn()), new_thread(ledger, "b", turn())])
     assert await ledger.threads.find("a") is None
 
 
-def test_a_new_thread_is_judged_by_its_rules() -> None:
+async def test_a_new_thread_is_judged_by_its_rules(ledger: Ledger) -> None:
     thread = Thread(thread_id="t", rules="strict", created_at=NOW, active_at=NOW)
     with pytest.raises(RuleViolation, match="R6"):
-        encode_thread(Tenant.of("default"), thread, [result("nothing")], level="lenient")
+        prepare_thread(scope_of(ledger), thread, [result("nothing")], rules="lenient")

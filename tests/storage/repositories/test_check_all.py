@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from chatledger import ChatMessage, Ledger, ThreadNotFound
+from chatledger.repositories import scope_of
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.repositories import check_all
+from chatledger.storage.repositories import check_all, thread_ids
+from chatledger.storage.repositories.thread_ids import iterate_ids
 from chatledger.types import CheckedThread
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
@@ -151,8 +153,7 @@ async def test_progress_is_reported_and_a_missing_thread_raises(
 
 
 async def test_all_thread_ids_are_checked_in_order(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chatledger.storage.repositories import reencrypt
 
-    monkeypatch.setattr(reencrypt, "_THREADS", 2)
+    monkeypatch.setattr(thread_ids, "_THREADS", 2)
     await fill(ledger, 5)
-    assert [thread_id async for thread_id in ledger.threads.ids()] == [f"t{number:03}" for number in range(5)]
+    assert [thread_id async for thread_id in iterate_ids(scope_of(ledger))] == [f"t{number:03}" for number in range(5)]

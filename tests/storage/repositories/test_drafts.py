@@ -25,8 +25,11 @@ from chatledger import (
     ToolCallDelta,
 )
 from chatledger.errors import DecodeError, DraftLive, DraftLost, IdConflict, LimitExceeded
+from chatledger.repositories import scope_of
 from chatledger.storage.append.request import make_request
 from chatledger.storage.repositories import drafts
+from chatledger.storage.repositories.branches import advance
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
@@ -399,7 +402,7 @@ async def test_a_draft_whose_thread_is_deleted_is_lost(asked: Ledger) -> None:
 async def test_a_renewed_stamp_does_not_disturb_a_draft(asked: Ledger) -> None:
     async with stream(asked) as draft:
         for text in ("Sun", "ny", "."):
-            await asked.branches.advance("t", await asked.branches.mark("t"))
+            await advance(scope_of(asked), "t", await asked.branches.mark("t"))
             await draft.feed(text)
             await draft.flush()
     assert (await last(asked)).content == "Sunny."
@@ -519,7 +522,9 @@ async def test_partials_of_other_branches_are_found(asked: Ledger) -> None:
 
 async def test_an_imported_partial_message_counts_as_abandoned(ledger: Ledger) -> None:
     thread = (await ledger.threads.create("other")).model_copy(update={"thread_id": "t"})
-    await ledger.threads.load([ledger.threads.prepare(thread, [user("?"), assistant("Su", state="partial")])])
+    await load_threads(
+        scope_of(ledger), [prepare_thread(scope_of(ledger), thread, [user("?"), assistant("Su", state="partial")])]
+    )
     assert [found.seq for found in await ledger.drafts.list(abandoned_for=0)] == [2]
     await ledger.messages.append("t", [user("next")])
     assert await states(ledger) == ["complete", "interrupted", "complete"]

@@ -13,6 +13,8 @@ import pytest
 from chatledger import Feedback, Ledger, Thread, ThreadNotFound
 from chatledger.errors import Erased
 from chatledger.ids import erasure_digest
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.schema.tables import metadata
 from chatledger.types import Erasure, FeedbackSummary
 from tests.conftest import Database
@@ -125,7 +127,7 @@ async def test_an_erased_thread_does_not_come_back(ledger: Ledger) -> None:
     with pytest.raises(Erased, match="not used again"):
         await ledger.threads.create(THREAD, exist_ok=True)
     with pytest.raises(Erased):
-        await ledger.threads.load([ledger.threads.prepare(thread, turn())])
+        await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), thread, turn())])
     with pytest.raises(ThreadNotFound):
         await ledger.messages.append(THREAD, turn())
     async with ledger.begin() as tx:
@@ -293,7 +295,7 @@ async def refused(ledger: Ledger, thread_id: str) -> None:
         async with ledger.begin() as tx:
             await tx.messages.append(thread_id, turn(), create=True)
     with pytest.raises(Erased):
-        await ledger.threads.load([ledger.threads.prepare(thread, turn())])
+        await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), thread, turn())])
 
 
 async def test_erasing_the_tenant_keeps_its_secret_and_its_tombstones(database: Database, ledger: Ledger) -> None:

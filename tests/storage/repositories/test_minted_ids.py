@@ -13,6 +13,8 @@ import pytest
 import chatledger
 from chatledger import Feedback, Ledger
 from chatledger.ids import new_id
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.thread_ids import iterate_ids
 from chatledger.transfer.import_file import import_file
 from chatledger.transfer.plan import ImportOptions
 from tests.conversations import user
@@ -27,7 +29,7 @@ MADE_OF = {
     "server/conversations/items.py to_messages": "the conversation's id, the idempotency key and an index",
     "storage/append/request.py message_ids": "the thread's id, the idempotency key and an index",
     "storage/repositories/drafts.py _following_id": "the thread's id, the first message's id and an index",
-    "storage/repositories/feedback.py _feedback_id": "the run's id and the idempotency key",
+    "repositories/feedback.py _feedback_id": "the run's id and the idempotency key",
     "transfer/stores/langchain.py decode": "the session and the row of the store",
     "transfer/stores/openai_agents.py decode": "the session and the row of the store",
     "transfer/plan.py _identified": "the thread's id, the branch and an index",
@@ -86,7 +88,7 @@ async def bring(ledger: Ledger, words: str, key: str | None) -> str | None:
     record = json.dumps({"messages": [{"role": "user", "content": words}]}).encode()
     file = key or f"{new_id()}.json"
     await import_file(ledger, io.BytesIO(record), ImportOptions(), file=file)
-    [thread_id] = [one async for one in ledger.threads.ids() if one != "t"]
+    [thread_id] = [one async for one in iterate_ids(scope_of(ledger)) if one != "t"]
     await ledger.threads.delete(thread_id)
     return thread_id
 

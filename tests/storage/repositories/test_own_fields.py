@@ -25,6 +25,9 @@ from chatledger import (
     VideoPart,
 )
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import prepare_thread
+from chatledger.storage.repositories.outputs import add_outputs, replace_agents
 from tests.conversations import assistant, user
 
 
@@ -138,9 +141,9 @@ async def test_outputs_and_agents_with_fields_of_their_own_are_refused(ledger: L
     await ledger.messages.append(t, [user("a")])
     output = with_own_fields(Output, branch=0, seq=1, nonce="n", mime_type="text/plain", text="x")
     with pytest.raises(InvalidArgument, match="'mine', which Output does not have"):
-        await ledger.outputs.add(t, [output])
+        await add_outputs(scope_of(ledger), t, [output])
     with pytest.raises(InvalidArgument, match="'mine', which ThreadAgent does not have"):
-        await ledger.agents.replace(t, [with_own_fields(ThreadAgent, name="a", definition={})], stored=[])
+        await replace_agents(scope_of(ledger), t, [with_own_fields(ThreadAgent, name="a", definition={})], stored=[])
 
 
 async def test_a_delta_with_fields_of_its_own_is_refused_when_it_is_fed(ledger: Ledger, t: str) -> None:
@@ -156,4 +159,4 @@ async def test_a_delta_with_fields_of_its_own_is_refused_when_it_is_fed(ledger: 
 async def test_a_whole_thread_with_fields_of_its_own_is_refused(ledger: Ledger, t: str) -> None:
     thread = await ledger.threads.get(t)
     with pytest.raises(InvalidArgument, match="'score', 'tags'"):
-        ledger.threads.prepare(thread, [Scored(role="user", score=1)])
+        prepare_thread(scope_of(ledger), thread, [Scored(role="user", score=1)])

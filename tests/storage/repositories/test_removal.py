@@ -21,8 +21,10 @@ from chatledger import (
 from chatledger.errors import BranchNotFound, DraftLive, DraftLost, IdConflict, InvalidCursor, MessageNotFound
 from chatledger.models import RulesLevel
 from chatledger.models.outputs import Output
+from chatledger.repositories import scope_of
 from chatledger.storage.append.attempt import Attempted, attempt, attempt_locked
 from chatledger.storage.append.request import make_request
+from chatledger.storage.repositories.outputs import add_outputs
 from chatledger.types import CallPlace
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -246,7 +248,7 @@ async def test_a_branch_that_shares_the_messages_keeps_them(database: Database, 
 
 async def test_rows_of_a_removed_message_are_gone_and_recorded(database: Database, ledger: Ledger) -> None:
     await filled(ledger)
-    await ledger.outputs.add("t", [Output(branch=0, seq=2, nonce="n", mime_type="text/plain", text="x")])
+    await add_outputs(scope_of(ledger), "t", [Output(branch=0, seq=2, nonce="n", mime_type="text/plain", text="x")])
     await ledger.branches.rewind("t", 1)
     async with raw_connection(database) as run:
         for table in ("message_parts", "tool_calls", "tool_results", "outputs"):

@@ -11,6 +11,8 @@ import pytest
 
 from chatledger import InvalidArgument, Ledger, ThreadNotFound, Usage
 from chatledger.errors import LimitExceeded, RunConflict, RunNotFound
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.runs import find_runs
 from chatledger.types import Run
 from tests.conftest import Database
 from tests.conversations import turn, user
@@ -208,8 +210,8 @@ async def test_many_runs_are_found_at_once(ledger: Ledger) -> None:
         await ledger.runs.start("t", run_id=run_id, agent=run_id)
     await ledger.tenant("other").threads.create("t")
     await ledger.tenant("other").runs.start("t", run_id="b")
-    found = await ledger.runs.find_many(["a", "b", "with \x00 and \ud800", "", "k" * 513, *map(str, range(600))])
+    found = await find_runs(scope_of(ledger), ["a", "b", "with \x00 and \ud800", "", "k" * 513, *map(str, range(600))])
     assert {run_id: run.agent for run_id, run in found.items()} == {
         name: name for name in ("a", "with \x00 and \ud800")
     }
-    assert await ledger.runs.find_many([]) == {}
+    assert await find_runs(scope_of(ledger), []) == {}

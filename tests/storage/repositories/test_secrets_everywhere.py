@@ -15,6 +15,8 @@ import pytest
 from chatledger import KeyRing, Ledger
 from chatledger.errors import Erased, IdConflict
 from chatledger.ids import erasure_digest
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, user
 from tests.storage.raw import query
@@ -66,7 +68,7 @@ async def ways_to_create(own: Ledger, tenant: Ledger) -> list[Any]:
         lambda: own.messages.append("t", SAID, create=True, idempotency_key="k"),
     ]
     thread = (await own.threads.create("kept")).model_copy(update={"thread_id": "t"})
-    return [*made, lambda: tenant.threads.load([tenant.threads.prepare(thread, SAID)])]
+    return [*made, lambda: load_threads(scope_of(tenant), [prepare_thread(scope_of(tenant), thread, SAID)])]
 
 
 @with_and_without_keys

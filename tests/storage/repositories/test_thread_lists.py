@@ -19,7 +19,10 @@ from chatledger import (
     VersionConflict,
 )
 from chatledger.errors import InvalidCursor
+from chatledger.repositories import scope_of
 from chatledger.storage.repositories import thread_list
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from chatledger.storage.repositories.thread_list import find_threads
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.reasons import about
@@ -43,7 +46,7 @@ async def preview_of(ledger: Ledger, *messages: ChatMessage) -> str | None:
     await ledger.messages.append(thread.thread_id, list(messages), rules="lenient")
     found = await ledger.threads.get(thread.thread_id)
     assert (await ledger.threads.list(limit=1)).items == [found]
-    assert await ledger.threads.find_many([thread.thread_id]) == {thread.thread_id: found}
+    assert await find_threads(scope_of(ledger), [thread.thread_id]) == {thread.thread_id: found}
     assert found.message_count == len(messages)
     return found.preview
 
@@ -275,7 +278,7 @@ async def test_a_kind_is_stored_with_the_thread(database: Database, ledger: Ledg
     assert await ledger.threads.get("t") == made
     assert await ledger.threads.create("t", kind="other", exist_ok=True) == made
     loaded = made.model_copy(update={"thread_id": "u", "archived_at": NOON})
-    await ledger.threads.load([ledger.threads.prepare(loaded, [])])
+    await load_threads(scope_of(ledger), [prepare_thread(scope_of(ledger), loaded, [])])
     assert await ledger.threads.get("u") == loaded
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from chatledger import Feedback, InvalidArgument, Ledger, RuleViolation, Thread, ThreadNotFound, VersionConflict
 from chatledger.errors import IdConflict, InvalidCursor, LimitExceeded
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.thread_list import find_threads
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.reasons import about
@@ -344,8 +346,8 @@ async def test_many_threads_are_found_by_their_ids(ledger: Ledger) -> None:
     for name in (*names[::200], "with \x00 and \ud800"):
         await ledger.threads.create(name, title=name)
     await ledger.tenant("other").threads.create(names[1])
-    found = await ledger.threads.find_many([*names, "with \x00 and \ud800", "", "k" * 513])
+    found = await find_threads(scope_of(ledger), [*names, "with \x00 and \ud800", "", "k" * 513])
     assert {name: thread.title for name, thread in found.items()} == {
         name: name for name in (*names[::200], "with \x00 and \ud800")
     }
-    assert await ledger.threads.find_many([]) == {}
+    assert await find_threads(scope_of(ledger), []) == {}

@@ -18,7 +18,12 @@ from chatledger import Draft, Feedback, InvalidArgument, Ledger, NotFound, Threa
 from chatledger.admin import configure_sqlite
 from chatledger.errors import IdConflict, RunConflict, RunNotFound, TenantOnly
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.repositories import Repositories
+from chatledger.repositories import Repositories, scope_of
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from chatledger.storage.repositories.outputs import add_outputs, replace_agents
+from chatledger.storage.repositories.runs import find_runs
+from chatledger.storage.repositories.thread_ids import ids_with_prefix, iterate_ids
+from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.storage.schema.tables import metadata
 from chatledger.types import OpenDraft, Page
 from tests.conftest import KEYS, Database
@@ -48,8 +53,8 @@ async def bob(ledger: Ledger) -> Ledger:
     await bob.messages.append("bob's", [question, asked, result("c", SECRET), assistant(SECRET)], run_id="run of bob")
     await bob.branches.fork("bob's", 1, activate=False)
     await bob.feedback.record(Feedback(run_id="run of bob", key=SECRET, score=1, feedback_id="bob's score"))
-    await bob.outputs.add("bob's", [Output(branch=0, seq=1, nonce="n", mime_type="x/y", text=SECRET)])
-    await bob.agents.replace("bob's", [ThreadAgent(name=SECRET, definition={})], stored=[])
+    await add_outputs(scope_of(bob), "bob's", [Output(branch=0, seq=1, nonce="n", mime_type="x/y", text=SECRET)])
+    await replace_agents(scope_of(bob), "bob's", [ThreadAgent(name=SECRET, definition={})], stored=[])
     await bob.messages.append("bob's", [assistant(SECRET, state="partial", message_id="p")], branch=1)
     for scope in (("thread", "bob's"), ("user", "bob")):
         await bob.kv.put(scope, SECRET, SECRET)
@@ -187,10 +192,10 @@ async def test_nothing_exists_for_a_user_in_a_callers_transaction(bob: Ledger, d
 async def test_the_same_calls_reach_the_users_own_rows(bob: Ledger) -> None:
     """Shows that the test above proves something: each read finds the rows that it would have revealed."""
     assert {thread.thread_id for thread in (await bob.threads.list()).items} == {"bob's"}
-    assert [id_ async for id_ in bob.threads.ids()] == await bob.threads.complete("") == ["bob's"]
-    assert set(await bob.threads.find_many(["bob's", "ada's", "nobody's"])) == {"bob's"}
+    assert [id_ async for id_ in iterate_ids(scope_of(bob))] == await ids_with_prefix(scope_of(bob), "", 9) == ["bob's"]
+    assert set(await find_threads(scope_of(bob), ["bob's", "ada's", "nobody's"])) == {"bob's"}
     assert [run.run_id for run in (await bob.runs.list()).items] == ["run of bob"]
-    assert set(await bob.runs.find_many(["run of bob", "run of ada", "nobody's"])) == {"run of bob"}
+    assert set(await find_runs(scope_of(bob), ["run of bob", "run of ada", "nobody's"])) == {"run of bob"}
     current = await bob.feedback.list(run_id=["run of bob", "run of ada"])
     assert [score.feedback_id for score in current] == ["bob's score"]
     assert [score.feedback_id for score in (await bob.feedback.list(events=True)).items] == ["bob's score"]
@@ -262,14 +267,14 @@ async def test_calls_for_all_users_are_refused(ledger: Ledger) -> None:
     for refuse in (
         lambda: ada.tenant("acme"),
         lambda: ada.check(),
-        lambda: ada.threads.prepare(Thread(thread_id="t", created_at=NOW, active_at=NOW), []),
+        lambda: prepare_thread(scope_of(ada), Thread(thread_id="t", created_at=NOW, active_at=NOW), []),
     ):
         with pytest.raises(TenantOnly, match="whole tenant, and this ledger is a user's view; use the tenant's ledger"):
             refuse()
     for call_ in (
         ada.reencrypt(),
         ada.threads.delete_inactive(older_than=NOW),
-        ada.threads.load([]),
+        load_threads(scope_of(ada), []),
         ada.erasures.erase(("tenant",)),
         ada.erasures.list(),
         ada.erasures.find(("thread", "t")),

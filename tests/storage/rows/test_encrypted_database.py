@@ -13,8 +13,9 @@ import pytest
 from chatledger import ChatLedgerError, InvalidArgument, Ledger
 from chatledger.admin import backup, migrate, schema_status
 from chatledger.errors import EncryptionError
-from chatledger.repositories import Repositories
+from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.append import attempt
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.faults.proxy import proxied
@@ -58,13 +59,13 @@ async def test_every_call_that_writes_is_refused_and_stores_nothing(
                         except EncryptionError:
                             refused.add(name)
     assert await everything(database) == before
-    assert refused >= (WRITE if tenant == "default" else {"threads.create", "threads.load"})
+    assert refused >= (WRITE if tenant == "default" else {"threads.create", "storage.load_threads"})
 
 
 CREATING: dict[str, Callable[[Repositories], Awaitable[object]]] = {
     "create": lambda own: own.threads.create("new"),
     "append": lambda own: own.messages.append("new", turn(), create=True),
-    "load": lambda own: own.threads.load([own.threads.prepare(new_thread("new"), turn())]),
+    "load": lambda own: load_threads(scope_of(own), [prepare_thread(scope_of(own), new_thread("new"), turn())]),
     "kv": lambda own: own.kv.put(("tenant",), "name", 1),
 }
 

@@ -13,8 +13,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from chatledger import ChatLedgerError, KeyRing, Ledger, ThreadNotFound, Transaction
 from chatledger.admin import backup, configure_sqlite
 from chatledger.errors import EncryptionError
-from chatledger.repositories import Repositories
+from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.drivers.urls import read_url
+from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
@@ -26,7 +27,15 @@ from tests.storage.words import RING
 
 DELETE = {"threads.delete", "threads.delete_inactive", "erasures.erase"}
 WRITE = {
-    *("append", "stream", "threads.create", "threads.load", "threads.update", "messages.append", "messages.redact"),
+    *(
+        "append",
+        "stream",
+        "threads.create",
+        "storage.load_threads",
+        "threads.update",
+        "messages.append",
+        "messages.redact",
+    ),
     *(
         "messages.revise",
         "messages.close_open_calls",
@@ -35,7 +44,7 @@ WRITE = {
         "runs.start",
         "runs.finish",
     ),
-    *("feedback.record", "feedback.remove", "outputs.add", "agents.replace", "drafts.interrupt"),
+    *("feedback.record", "feedback.remove", "storage.add_outputs", "storage.replace_agents", "drafts.interrupt"),
 }
 """The calls that the mark refuses. Other calls read, or read before they write, and cannot read the words."""
 
@@ -111,12 +120,12 @@ async def test_a_transaction_on_a_connection_of_the_caller_is_refused_too(databa
 async def test_a_thread_of_another_tenant_is_loaded_only_with_keys(database: Database) -> None:
     async with database.open(keys=RING) as ledger:
         other = ledger.tenant("other")
-        await ledger.threads.load([other.threads.prepare(new_thread("t"), turn())])
+        await load_threads(scope_of(ledger), [prepare_thread(scope_of(other), new_thread("t"), turn())])
     assert await encrypted(database) == ["default", "other"]
     async with database.open(keys=None, tenant="plain") as ledger:
         other = ledger.tenant("other")
         with pytest.raises(EncryptionError, check=because("tenant-encrypted"), match="'other'"):
-            await ledger.threads.load([other.threads.prepare(new_thread("u"), turn())])
+            await load_threads(scope_of(ledger), [prepare_thread(scope_of(other), new_thread("u"), turn())])
         assert await other.threads.find("u") is None
 
 
@@ -192,7 +201,7 @@ FIRST_WRITES: dict[str, Callable[[Repositories], Awaitable[object]]] = {
     "create": lambda own: own.threads.create("new"),
     "append": lambda own: own.messages.append("t", [user("?")]),
     "stream": lambda own: _stream(own),
-    "load": lambda own: own.threads.load([own.threads.prepare(new_thread("new"), turn())]),
+    "load": lambda own: load_threads(scope_of(own), [prepare_thread(scope_of(own), new_thread("new"), turn())]),
     "run": lambda own: own.runs.start("t", run_id="r"),
 }
 

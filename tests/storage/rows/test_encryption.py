@@ -12,6 +12,8 @@ from chatledger import InvalidArgument, KeyRing, Ledger, ThreadNotFound, Transac
 from chatledger.admin import configure_sqlite
 from chatledger.errors import EncryptionError, IdConflict
 from chatledger.models import CONTINUES
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.bulk import load_threads
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.columns import Key
 from chatledger.storage.schema.tables import metadata
@@ -322,9 +324,9 @@ async def test_plain_rows_are_read_only_with_plaintext(database: Database) -> No
 async def test_a_thread_is_loaded_by_a_ledger_like_the_one_that_prepared_it(database: Database) -> None:
     from tests.storage.repositories.test_bulk import new_thread
 
-    async with database.open(keys=RING) as ledger:
+    async with Ledger.open(":memory:") as plain, database.open(keys=RING) as ledger:
         with pytest.raises(InvalidArgument, match="was prepared by a ledger with other keys"):
-            await ledger.threads.load([new_thread("t", [user("plain")])])
+            await load_threads(scope_of(ledger), [new_thread(plain, "t", [user("plain")])])
 
 
 async def test_a_rotated_ring_reads_both_and_writes_with_the_new_key(database: Database) -> None:

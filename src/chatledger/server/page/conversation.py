@@ -16,12 +16,15 @@ from chatledger.ledger import Ledger
 from chatledger.models import Branch, ChatMessage, Feedback, History
 from chatledger.models.parts import MediaPart
 from chatledger.models.weight import apart
+from chatledger.repositories import scope_of
 from chatledger.server.json_response import plain
 from chatledger.server.page.html import HEADERS, encodable, html_router, link, page, pretty
 from chatledger.server.page.shown import Beside, Renderer
 from chatledger.server.pages import fitting_history
 from chatledger.server.paths import PathId
 from chatledger.server.state import Mine
+from chatledger.storage.repositories.alternatives import find_ways
+from chatledger.storage.repositories.runs import find_runs
 
 router = html_router()
 PAGE = 50
@@ -130,7 +133,7 @@ async def read_beside(
     ids = list({one.run_id for one in history if one.run_id is not None})
     if not ids:
         return Beside(alternatives=await _alternatives(ledger, history, branches))
-    runs = await ledger.runs.find_many(ids)
+    runs = await find_runs(scope_of(ledger), ids)
     scores: defaultdict[str | None, list[Feedback]] = defaultdict(list)
     are_cut = False
     for at in range(0, len(ids), _RUNS_AT_ONCE):
@@ -162,5 +165,6 @@ async def _alternatives(
     forks = {one.forked_at or 0 for one in branches if one.branch}
     places = [0, *(one.seq or 0 for one in history)]
     parted = [later for earlier, later in pairwise(places) if any(earlier <= fork < later for fork in forks)]
-    found = {seq: await ledger.branches.ways(history.thread_id, seq, branch=history.branch) for seq in parted}
+    scope = scope_of(ledger)
+    found = {seq: await find_ways(scope, history.thread_id, history.branch, seq) for seq in parted}
     return {seq: ways for seq, ways in found.items() if len(ways) > 1}

@@ -10,6 +10,7 @@ from sqlalchemy import and_, select
 from chatledger.errors import MessageNotFound
 from chatledger.models import Alternative, ChatMessage
 from chatledger.models.json import dumps
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Segment, cut, find_path, read_lineage, scans, stands_on
 from chatledger.storage.history.window import Window
@@ -28,9 +29,10 @@ class Way(NamedTuple):
     current: bool
 
 
-def find_ways(sql: Sql, window: Window, seq: int) -> list[Way]:
+async def find_ways(scope: Scope, thread_id: str, branch: int, seq: int) -> list[Way]:
     """The alternatives without their messages. Raises as `find_alternatives`."""
-    return [way for _, way in _find(sql, window, seq)]
+    window = Window.of(scope.tenant, thread_id, branch)
+    return [way for _, way in await scope.read(lambda sql: _find(sql, window, seq), snapshot=True)]
 
 
 def find_alternatives(sql: Sql, window: Window, seq: int, part: slice) -> list[Alternative]:

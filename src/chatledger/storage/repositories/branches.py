@@ -15,6 +15,7 @@ from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import moved_since
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
@@ -22,7 +23,7 @@ from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
-from chatledger.storage.schema.text import Mark, decode_json, write_mark
+from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_mark
 
 
 def _key(window: Window) -> dict[str, str]:
@@ -38,7 +39,7 @@ def make_fork(
     sql: Sql, window: Window, at: int, activate: bool, expected: Mark | None, default_rules: RulesLevel
 ) -> Branch:
     if expected is not None:
-        advance(sql, window, expected)
+        _advance(sql, window, expected)
     rules = _hold(sql, window)
     path = find_path(sql, window)
     if expected is not None and path.branch != expected.branch:
@@ -168,7 +169,18 @@ def present_mark(sql: Sql, window: Window) -> str:
     return write_mark(window.thread, path.branch, path.last_seq, path.stamp)
 
 
-def advance(sql: Sql, window: Window, mark: Mark) -> str:
+async def advance(scope: Scope, thread_id: str, mark: str) -> str:
+    """Lock the marked branch until the transaction ends, and return its new mark. Every older mark is then stale. A
+    caller that writes outputs or agents, and no messages, calls this first.
+
+    Raises ThreadNotFound, BranchNotFound, and VersionConflict if the branch changed since it was marked.
+    """
+    window = Window.of(scope.tenant, thread_id)
+    state = read_mark(mark, window.thread, "mark")
+    return await scope.write(lambda sql: _advance(sql, window, state))
+
+
+def _advance(sql: Sql, window: Window, mark: Mark) -> str:
     """The mark with a new stamp. The branch's row stays locked until the transaction ends."""
     stamp = new_stamp()
     state = (branches.c.branch == mark.branch, branches.c.last_seq == mark.version, branches.c.stamp == mark.stamp)

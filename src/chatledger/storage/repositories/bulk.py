@@ -14,11 +14,13 @@ from typing import Any
 from chatledger.errors import IdConflict, InvalidArgument
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel, Thread, Violation
+from chatledger.models.base import refusing
 from chatledger.models.json import dumps
 from chatledger.rules import Tip, judge
 from chatledger.storage.append.create import FIRST_LINEAGE
 from chatledger.storage.append.request import Creation, make_request
 from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows, tip_columns
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.erasures import refuse_erased
@@ -41,8 +43,8 @@ RowsByTable = dict[str, list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class NewThread:
-    """A judged thread that is not stored yet: `threads.prepare` makes it, and `threads.load` stores it."""
+class PreparedThread:
+    """A judged thread that is not stored yet: `prepare_thread` makes it, and `load_threads` stores it."""
 
     tenant: Tenant
     """The tenant of the ledger that prepared it."""
@@ -58,14 +60,19 @@ class NewThread:
     """
 
 
-def encode_thread(
-    tenant: Tenant,
-    thread: Thread,
-    messages: Sequence[ChatMessage],
-    *,
-    level: RulesLevel,
-) -> NewThread:
-    """Raises RuleViolation, IdConflict and LimitExceeded, as an append of all the messages to the thread would."""
+def prepare_thread(
+    scope: Scope, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None
+) -> PreparedThread:
+    """Judge a whole new thread and its messages for `load_threads`, without the database. `rules` is the level that
+    judges them; None is the level of the ledger.
+
+    Raises RuleViolation, IdConflict and LimitExceeded, as an append of all the messages to the thread would, and
+    TenantOnly on a user's ledger.
+    """
+    scope.refuse_view("an import of whole threads")
+    with refusing("thread"):
+        thread = Thread.model_validate(dict(thread))
+    tenant, level = scope.tenant, rules or scope.rules
     # The limits are those of an append, which is one round trip. Here the caller decides how much it batches.
     request = make_request(tenant, thread.thread_id, messages, limits=None)
     judgement = judge(Tip(), request.messages, branch=0, level=thread.rules or level)
@@ -79,7 +86,7 @@ def encode_thread(
     for name, own in plan_rows(request, judgement, 0).items():
         rows[name] = [place + row for row in own]
     violations = [violation for judged in judgement.messages for violation in judged.violations]
-    return NewThread(tenant, thread, rows, violations)
+    return PreparedThread(tenant, thread, rows, violations)
 
 
 def _thread_row(thread: Thread) -> tuple[Any, ...]:
@@ -104,7 +111,16 @@ def _encrypted(tenant: Tenant, row: tuple[Any, ...]) -> tuple[Any, ...]:
     return encrypted
 
 
-def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:
+async def load_threads(scope: Scope, new: Sequence[PreparedThread]) -> None:
+    """Store whole new threads from `prepare_thread`, for imports: all in one transaction, a few statements in all.
+
+    Raises IdConflict, Erased, EncryptionError, and TenantOnly on a user's ledger, and then stores none of them.
+    """
+    scope.refuse_view("an import of whole threads")
+    await scope.write(lambda sql: _load(sql, scope.tenant, new))
+
+
+def _load(sql: Sql, tenant: Tenant, new: Sequence[PreparedThread]) -> None:
     """Store all the threads, in a transaction. Raises IdConflict if a thread or one of its runs is stored already,
     and Erased if a thread of that id was erased. Raises EncryptionError if plain text would be stored among ciphertext,
     or ciphertext among plain text. The threads may be those of other tenants, so each tenant is marked or refused here.
@@ -135,7 +151,7 @@ def load_rows_of(sql: Sql, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         sql.load(table, *((columns, rows) if sql.dialect == "postgresql" else as_on_sqlite(columns, rows)))
 
 
-def _ids_by_tenant(new: Sequence[NewThread]) -> dict[Tenant, list[str]]:
+def _ids_by_tenant(new: Sequence[PreparedThread]) -> dict[Tenant, list[str]]:
     ids: dict[Tenant, list[str]] = defaultdict(list)
     for one in new:
         ids[one.tenant] += [id_ for id_ in (one.thread.thread_id, one.earlier_id) if id_ is not None]

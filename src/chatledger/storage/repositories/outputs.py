@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import and_, delete, func, insert, select
 
-from chatledger.arguments import STR, Kind, require, require_items
 from chatledger.models.base import refuse_own_fields, refusing
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.databases.scope import Scope
@@ -21,37 +20,26 @@ from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_v
 from chatledger.storage.schema.tables import agents, outputs
 from chatledger.storage.schema.text import encode_key
 
-_OUTPUT = Kind("an Output", Output)
-_AGENT = Kind("a ThreadAgent", ThreadAgent)
+
+async def add_outputs(scope: Scope, thread_id: str, added: Sequence[Output]) -> None:
+    """Add outputs to messages, behind those that the messages have, in this order. Hold the branch with
+    `branches.advance` in the same transaction, so that no other writer adds at the same place.
+
+    Raises ThreadNotFound, and StorageError for a message that does not exist.
+    """
+    encode_key(thread_id, "thread_id")
+    for output in added:
+        refuse_own_fields(output, Output, "added", "the body of the output")
+    with refusing("added"):
+        added = [Output.model_validate(dict(output)) for output in added]
+    await scope.write(lambda sql: _add(sql, scope.tenant, thread_id, added))
 
 
-class OutputRepository:
-    """The outputs added to messages, for message files: `ledger.outputs`, and `tx.outputs` in a transaction."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    async def add(self, thread_id: str, added: Sequence[Output]) -> None:
-        """Add outputs to messages, behind those that the messages have, in this order. Hold the branch with
-        `branches.advance` in the same transaction, so that no other writer adds at the same place.
-
-        Raises ThreadNotFound, and StorageError for a message that does not exist.
-        """
-        require(STR, thread_id=thread_id)
-        require_items(_OUTPUT, added=added)
-        encode_key(thread_id, "thread_id")
-        for output in added:
-            refuse_own_fields(output, Output, "added", "the body of the output")
-        with refusing("added"):
-            added = [Output.model_validate(dict(output)) for output in added]
-        await self._scope.write(lambda sql: _add(sql, self._scope.tenant, thread_id, added))
-
-    async def list(self, thread_id: str) -> Sequence[Output]:
-        """All outputs of a thread on all branches, by message and then in the order in which they were added. Raises
-        ThreadNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        return await self._scope.read(lambda sql: _list_outputs(sql, self._scope.tenant, thread_id), snapshot=True)
+async def list_outputs(scope: Scope, thread_id: str) -> Sequence[Output]:
+    """All outputs of a thread on all branches, by message and then in the order in which they were added. Raises
+    ThreadNotFound.
+    """
+    return await scope.read(lambda sql: _list_outputs(sql, scope.tenant, thread_id), snapshot=True)
 
 
 def _outputs_of(tenant: Tenant, thread_id: str) -> Any:
@@ -96,35 +84,27 @@ def to_output(tenant: Tenant, row: Any) -> Output:
 # --- Agents -----------------------------------------------------------------------------------------------------------
 
 
-class AgentRepository:
-    """The agents that may answer in a thread, for message files: `ledger.agents`, and `tx.agents` in a transaction.
-    They are a short list, which is read and replaced as a whole.
+async def replace_agents(
+    scope: Scope, thread_id: str, listed: Sequence[ThreadAgent], *, stored: Sequence[ThreadAgent]
+) -> bool:
+    """Replace the agents of the thread, which the caller read as `stored`, by `listed`, in this order. They are a short
+    list, which is read and replaced as a whole. Returns False, and changes nothing, if the thread has other agents now.
+
+    Agents belong to the thread and not to a branch, so holding a branch does not lock them. Raises ThreadNotFound.
     """
+    encode_key(thread_id, "thread_id")
+    for agent in listed:
+        refuse_own_fields(agent, ThreadAgent, "listed", "the settings of the agent")
+    with refusing("listed"):
+        listed = [ThreadAgent.model_validate(dict(agent)) for agent in listed]
+    for agent in listed:
+        encode_key(agent.name, "agent name")
+    return await scope.write(lambda sql: _replace_agents(sql, scope.tenant, thread_id, listed, stored))
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
 
-    async def replace(self, thread_id: str, listed: Sequence[ThreadAgent], *, stored: Sequence[ThreadAgent]) -> bool:
-        """Replace the agents of the thread, which the caller read as `stored`, by `listed`, in this order. Returns
-        False, and changes nothing, if the thread has other agents now.
-
-        Agents belong to the thread and not to a branch, so holding a branch does not lock them. Raises ThreadNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        require_items(_AGENT, listed=listed, stored=stored)
-        encode_key(thread_id, "thread_id")
-        for agent in listed:
-            refuse_own_fields(agent, ThreadAgent, "listed", "the settings of the agent")
-        with refusing("listed"):
-            listed = [ThreadAgent.model_validate(dict(agent)) for agent in listed]
-        for agent in listed:
-            encode_key(agent.name, "agent name")
-        return await self._scope.write(lambda sql: _replace_agents(sql, self._scope.tenant, thread_id, listed, stored))
-
-    async def list(self, thread_id: str) -> Sequence[ThreadAgent]:
-        """The agents of a thread, in the order of the last `replace`. Raises ThreadNotFound."""
-        require(STR, thread_id=thread_id)
-        return await self._scope.read(lambda sql: _list_agents(sql, self._scope.tenant, thread_id), snapshot=True)
+async def list_agents(scope: Scope, thread_id: str) -> Sequence[ThreadAgent]:
+    """The agents of a thread, in the order of the last `replace_agents`. Raises ThreadNotFound."""
+    return await scope.read(lambda sql: _list_agents(sql, scope.tenant, thread_id), snapshot=True)
 
 
 def _agents_of(tenant: Tenant, thread_id: str) -> Any:

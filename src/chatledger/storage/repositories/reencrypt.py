@@ -21,13 +21,13 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.thread_ids import threads_after
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_text
 
 BATCH = 1_000
 """Rows in one transaction. Other writers of the thread, or of a SQLite file, wait for each such transaction."""
-_THREADS = 500
 _BESIDE = {"kv": "kind IN ('tenant', 'user')", "tenants": "true"}
 """The tables with cells that belong to no thread, and which rows of them those are."""
 _OF_THREADS = tuple(table for table in ENCRYPTED if table != "tenants")
@@ -75,13 +75,6 @@ async def _encrypt_thread(scope: Scope, encryption: Encryption, thread_id: str) 
 def thread_count(sql: Sql, tenant: Tenant) -> int:
     counted: int = sql.execute(select(func.count()).where(owned(threads, tenant))).scalar_one()
     return counted
-
-
-def threads_after(sql: Sql, tenant: Tenant, after: str) -> Sequence[str]:
-    own = and_(owned(threads, tenant), threads.c.thread_id > after)
-    in_order = select(threads.c.thread_id).where(own).order_by(threads.c.thread_id).limit(_THREADS)
-    # A SQLite file may hold bytes for an id, which no call can name. They come after all texts.
-    return [id_ for id_ in sql.execute(in_order).scalars().all() if isinstance(id_, str)]
 
 
 def _is_stale(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> bool:

@@ -15,10 +15,11 @@ from chatledger.models import Page, Run, RunStatus, Usage
 from chatledger.models.json import same_json
 from chatledger.models.secrets import masked
 from chatledger.storage.append.run_end import ended_by_ledger
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.bounded import Rows, fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
-from chatledger.storage.repositories.many import chunks
+from chatledger.storage.repositories.many import chunks, read_ids
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.columns import Undecoded
@@ -43,7 +44,13 @@ def find_run(sql: Sql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Ru
     return None if row is None else to_run(tenant, row)
 
 
-def find_runs(sql: Sql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Run]:
+async def find_runs(scope: Scope, run_ids: Sequence[str]) -> dict[str, Run]:
+    """The existing runs, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
+    ids = read_ids("run_ids", run_ids)
+    return await scope.read(lambda sql: _find_runs(sql, scope.tenant, ids))
+
+
+def _find_runs(sql: Sql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Run]:
     found: dict[str, Run] = {}
     for some in chunks(run_ids):
         rows = sql.execute(select(runs).where(owned(runs, tenant), runs.c.run_id.in_(some))).mappings()

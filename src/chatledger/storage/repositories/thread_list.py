@@ -29,11 +29,12 @@ from sqlalchemy.types import TypeEngine
 
 from chatledger.errors import InvalidCursor, ThreadNotFound
 from chatledger.models import Page, Thread
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import damaged_active_branch, read_lineage
 from chatledger.storage.repositories.bounded import FOUND, LARGEST, OF_ROW, SIZE, take
 from chatledger.storage.repositories.cursors import read_cursor, to_page
-from chatledger.storage.repositories.many import chunks
+from chatledger.storage.repositories.many import chunks, read_ids
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import branches, message_parts, messages, threads
@@ -204,7 +205,13 @@ def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
     return None if row is None else _to_thread(tenant, row)
 
 
-def find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
+async def find_threads(scope: Scope, thread_ids: Sequence[str]) -> dict[str, Thread]:
+    """The existing threads, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
+    ids = read_ids("thread_ids", thread_ids)
+    return await scope.read(lambda sql: _find_threads(sql, scope.tenant, ids))
+
+
+def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
     where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
     found: dict[str, Thread] = {}
     for some in chunks(thread_ids):

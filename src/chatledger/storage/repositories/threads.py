@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +15,7 @@ from chatledger.models.base import refusing
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.check import require_level
 from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.repositories.owned import own_thread, owned
+from chatledger.storage.repositories.owned import own_thread
 from chatledger.storage.repositories.thread_list import (
     find_thread,
 )
@@ -31,14 +30,6 @@ def check_keys(thread: Thread) -> None:
         encode_key(thread.user_id, "user_id")
     if thread.kind is not None:
         encode_key(thread.kind, "kind")
-
-
-def complete_ids(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
-    last = prefix + "\U0010ffff"  # a range of the primary key; LIKE would read every id of the tenant
-    own = (owned(threads, tenant), threads.c.thread_id >= prefix, threads.c.thread_id < last)
-    return (
-        sql.execute(select(threads.c.thread_id).where(*own).order_by(threads.c.thread_id).limit(limit)).scalars().all()
-    )
 
 
 def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
