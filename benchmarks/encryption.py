@@ -29,7 +29,7 @@ SIZED = 1_000
 
 async def measure(url: str) -> list[tuple[str, Sample, Sample]]:
     """(case, without keys, with)."""
-    plain, keyed = Ledger.open(url, tenant="plain"), Ledger.open(url, tenant="keyed", keys=KEYS)
+    plain, keyed = Ledger.open(url, tenant="plain"), Ledger.open(url, tenant="keyed", encryption=KEYS)
     async with plain as one, keyed as two:
         ledgers = {"plain": one, "keyed": two}
         for ledger in ledgers.values():
@@ -69,7 +69,7 @@ def _load(ledger: Ledger, last: int | None) -> Call:
 async def turn_bytes(url: str, keys: KeyRing | None) -> float:
     """Bytes of a turn in the tables and indexes."""
     before = await _size(url)
-    async with Ledger.open(url, tenant=f"sized {keys is not None}", keys=keys) as ledger:
+    async with Ledger.open(url, tenant=f"sized {keys is not None}", encryption=keys) as ledger:
         threads = [(await ledger.threads.create()).thread_id for _ in range(30)]
         for number in range(SIZED):
             await ledger.messages.append(threads[number % 30], turns()[number % 64].models)

@@ -16,7 +16,7 @@ from benchmarks.ending import run_to_the_end
 from benchmarks.machine import machine
 from benchmarks.measure import Sample
 from benchmarks.report import milliseconds
-from chatledger import ChatMessage, Ledger, StorageError
+from chatledger import ChatMessage, Ledger, PostgreSQL, StorageError
 from chatledger.admin import migrate
 
 TASKS = 50
@@ -42,7 +42,7 @@ async def measure(url: str, size: int, overflow: int, seconds: float) -> tuple[s
     durations: list[float] = []
     failed = 0
     tasks = TASKS * (1 if size < 10 else 4)
-    async with Ledger.open(url, pool_size=size, max_overflow=overflow) as ledger:
+    async with Ledger.open(url, postgresql=PostgreSQL(pool_size=size, max_overflow=overflow)) as ledger:
         await ledger.messages.append("t", [ChatMessage(role="user", content="x")], create=True)
         end = time.monotonic() + seconds
 

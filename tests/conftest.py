@@ -9,14 +9,14 @@ import contextlib
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from hypothesis import Phase, settings
 
-from chatledger import KeyRing, Ledger
+from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.admin import migrate
 from tests.postgres import Server, server
 from tests.reuse import Copies
@@ -58,9 +58,10 @@ class Database:
         """With keys in a run that asks for them, and as a distributed database in a run that asks for that: what a test
         says of the ledger is as true of one that encrypts, and of one that writes one table a statement.
         """
-        asked: dict[str, Any] = {"keys": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
+        asked: dict[str, Any] = {"encryption": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
         if os.environ.get("CHATLEDGER_TEST_DISTRIBUTED") and self.kind == "postgresql":
-            asked["distributed"] = True
+            given: PostgreSQL = options.get("postgresql") or PostgreSQL()
+            options["postgresql"] = replace(given, distributed=given.distributed is not False)
         return Ledger.open(self.url, **{**asked, **options})
 
 

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from chatledger import Ledger
+from chatledger import Ledger, PostgreSQL
 from chatledger.admin import migrate
 from tests.conversations import turn
 from tests.faults.writer import assert_whole
@@ -97,7 +97,7 @@ async def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 async def work(url: str, name: str) -> None:
     """The work of one process: each task writes to its own thread, and to one that all tasks share."""
-    async with Ledger.open(url, pooler="transaction") as ledger:
+    async with Ledger.open(url, postgresql=PostgreSQL(pooler="transaction")) as ledger:
         await ledger.threads.create("shared", exist_ok=True)
         await asyncio.gather(*(converse(ledger, f"{name}-{number}") for number in range(TASKS)))
 

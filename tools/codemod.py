@@ -130,8 +130,8 @@ def _edits(text: str) -> list[Edit]:
         starts.append(starts[-1] + len(line) + 1)
     edits: list[Edit] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            change = CALLS.get(node.func.attr)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            change = CALLS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else CLASSES.get(node.func.id)
             new = None if change is None else change(node, lambda one: ast.get_source_segment(text, one) or "")
             if new is not None:
                 end = starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
@@ -220,7 +220,45 @@ def _archives(archived: str) -> Change:
     return change
 
 
+_OPENS = re.compile(r"(\b|_)(Ledger|blocking|database|kept|compiling|copy|self)$")
+_OPTIONS = ("schema", "pooler", "pool_size", "max_overflow", "replica", "rls", "distributed")
+_FUNCTION = re.compile(r"^lambda\b|\.get$|^read_keys\(")
+"""What may be a function of keys, by its source: a ring goes as it is."""
+
+
+def _opens(node: ast.Call, source: Source) -> str | None:
+    return _with_options(node, source) if _OPENS.search(source(node.func).removesuffix(".open")) else None
+
+
+def _with_options(node: ast.Call, source: Source) -> str | None:
+    """`open(schema=s, keys=k)` as `open(encryption=k, postgresql=PostgreSQL(schema=s))`; a Transaction likewise."""
+    given = {one.arg: source(one.value) for one in node.keywords if one.arg}
+    if not given.keys() & {*_OPTIONS, "keys", "plaintext", "engine"}:
+        return None
+    first = [*map(source, node.args), *([given["engine"]] if "engine" in given else [])]
+    old = {*_OPTIONS, "keys", "plaintext", "engine"}
+    named = [
+        f"{one.arg}={source(one.value)}" if one.arg else f"**{source(one.value)}"
+        for one in node.keywords
+        if one.arg not in old
+    ]
+    options = ", ".join(f"{name}={given[name]}" for name in _OPTIONS if name in given)
+    if (encryption := _encryption(given)) is not None:
+        named.append(f"encryption={encryption}")
+    if options:
+        named.append(f"postgresql=PostgreSQL({options})")
+    return f"{source(node.func)}({', '.join([*first, *named])})"
+
+
+def _encryption(given: dict[str, str]) -> str | None:
+    if "plaintext" in given:
+        return f"Encryption({given.get('keys', 'None')}, plaintext={given['plaintext']})"
+    keys = given.get("keys")
+    return f"Encryption({keys})" if keys and _FUNCTION.search(keys) else keys
+
+
 CALLS: dict[str, Change] = {
+    "open": _opens,
     "abandoned": _abandoned,
     "append": _puts,
     "archive": _archives("True"),
@@ -233,6 +271,8 @@ CALLS: dict[str, Change] = {
     "find_user": _erases("user", "find"),
 }
 """What becomes of a call of an attribute of that name; None leaves it."""
+CLASSES: dict[str, Change] = {"Transaction": _with_options}
+"""What becomes of a call of a class."""
 
 
 # --- Files ------------------------------------------------------------------------------------------------------------
@@ -240,9 +280,29 @@ CALLS: dict[str, Change] = {
 
 def _rewrite_file(path: Path, text: str) -> str:
     if path.suffix != ".md":
-        return _rewrite_calls(rewrite(text))
+        return _import_values(_rewrite_calls(rewrite(text)))
     blocks = re.split(r"(^```python[^\n]*\n.*?^```$)", rewrite(text), flags=re.MULTILINE | re.DOTALL)
     return "".join(_rewrite_block(block) if block.startswith("```python") else block for block in blocks)
+
+
+def _import_values(text: str) -> str:
+    """With an import of each value object that calls got: a formatter puts it in order."""
+    known = _defined(text)
+    for name in ("PostgreSQL", "Encryption"):
+        if known and name not in known and re.search(rf"(?<![\w.]){name}\(", text):
+            line = f"from chatledger import {name}\n"
+            text = re.sub(r"^(?=from (?!__future__)|import )", line, text, count=1, flags=re.MULTILINE)
+    return text
+
+
+def _defined(text: str) -> set[str]:
+    """The names that a file imports, or has classes of."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return set()
+    imported = [one for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for one in node.names]
+    return {one.asname or one.name for one in imported} | {one.name for one in nodes if isinstance(one, ast.ClassDef)}
 
 
 def _rewrite_block(block: str) -> str:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Usage,
         VideoPart,
     )
+    from chatledger.storage.databases.postgresql_options import PostgreSQL
     from chatledger.storage.repositories.drafts import Draft
     from chatledger.storage.rows.keys import Encryption, KeyRing
     from chatledger.telemetry.otel import OpenTelemetry
@@ -78,6 +79,7 @@ __all__ = [
     "NotFound",
     "OpaquePart",
     "OpenTelemetry",
+    "PostgreSQL",
     "Put",
     "ReasoningDelta",
     "RuleViolation",
@@ -130,6 +132,9 @@ _HOMES = {
         "ToolCallDelta",
         "Usage",
         "VideoPart",
+    },
+    "chatledger.storage.databases.postgresql_options": {
+        "PostgreSQL",
     },
     "chatledger.storage.repositories.drafts": {
         "Draft",

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -22,7 +22,6 @@ from chatledger.arguments import (
     BOOL,
     BOOL_OR_NONE,
     FUNCTION_OR_NONE,
-    INT_OR_NONE,
     NUMBER,
     RULES,
     STR,
@@ -35,15 +34,15 @@ from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models import Limits, Metrics, Progress, RulesLevel, ThreadChange
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
+from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
-from chatledger.storage.drivers.urls import ADDRESS, POOL, TIMEOUT, PoolLimits
+from chatledger.storage.drivers.urls import ADDRESS_OR_ENGINE, TIMEOUT
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.follow import follow
 from chatledger.storage.repositories.follow_cursor import read_start
 from chatledger.storage.repositories.reencrypt import reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
-from chatledger.storage.rows.keys import KEYS, Encryption, KeyRing, Keys
-from chatledger.storage.schema.tables import SCHEMA
+from chatledger.storage.rows.keys import ENCRYPTION, Encryption, KeyRing
 from chatledger.storage.schema.text import encode_key
 from chatledger.telemetry.calls import Observer, Observers, SlowCalls, observed
 from chatledger.telemetry.otel import OpenTelemetry
@@ -51,32 +50,15 @@ from chatledger.transaction import Transaction
 
 __all__ = ["Ledger", "Opening", "Transaction"]
 
-_ENGINE_OR_NONE = Kind("an AsyncEngine or None", AsyncEngine, NoneType)
-_REPLICA = Kind("a str, an AsyncEngine or None", str, AsyncEngine, NoneType)
 _TELEMETRY = Kind("an OpenTelemetry or None", OpenTelemetry, NoneType)
-_POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
 _LONGEST_TIMEOUT = 86_400
 _log = logging.getLogger("chatledger.encryption")
-_MOST_CONNECTIONS = 10_000
 
 
 def _require_time(timeout: float) -> None:
     require(NUMBER, timeout=timeout)
     if not 0 < timeout <= _LONGEST_TIMEOUT:  # written so that NaN is refused as well
         raise InvalidArgument("timeout", f"must be more than 0 and at most {_LONGEST_TIMEOUT:,} seconds")
-
-
-def _read_pool(pool_size: int | None, max_overflow: int | None, engine: AsyncEngine | None) -> PoolLimits:
-    require(INT_OR_NONE, pool_size=pool_size, max_overflow=max_overflow)
-    given = {"pool_size": pool_size, "max_overflow": max_overflow}
-    for name, number in given.items():
-        if number is not None and engine is not None:
-            raise InvalidArgument(name, "does not go with an engine, which has a pool already: give it to the engine")
-    size = POOL.size if pool_size is None else pool_size
-    overflow = POOL.overflow if max_overflow is None else max_overflow
-    require_between(1, _MOST_CONNECTIONS, pool_size=size)
-    require_between(0, _MOST_CONNECTIONS, max_overflow=overflow)
-    return PoolLimits(size, overflow)
 
 
 class Ledger(Repositories):
@@ -96,26 +78,18 @@ class Ledger(Repositories):
     @classmethod
     def open(
         cls,
-        url: str | os.PathLike[str] | None = None,
+        url: str | os.PathLike[str] | AsyncEngine | None = None,
         *,
-        engine: AsyncEngine | None = None,
         tenant: str = DEFAULT_TENANT,
         rules: RulesLevel = "strict",
-        schema: str = SCHEMA,
-        pooler: Literal["session", "transaction"] = "session",
         limits: Limits | None = None,
         migrate: bool | None = None,
-        rls: bool | None = None,
-        distributed: bool | None = None,
-        replica: str | AsyncEngine | None = None,
-        keys: KeyRing | Keys | Encryption | None = None,
-        plaintext: bool = False,
         timeout: float = TIMEOUT,
         notify: bool = False,
-        pool_size: int | None = None,
-        max_overflow: int | None = None,
-        slow_call: float | None = None,
+        encryption: KeyRing | Encryption | None = None,
+        postgresql: PostgreSQL | None = None,
         telemetry: OpenTelemetry | None = None,
+        slow_call: float | None = None,
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -123,32 +97,29 @@ class Ledger(Repositories):
                 thread = await ledger.threads.create(user_id="ada")
 
         `url` is a path, `sqlite:///…` or `postgresql://…`. The default is the environment variable CHATLEDGER_URL, and
-        without it the file ./chatledger.db. Pass `engine` instead to share the application's own engine; the ledger
-        never disposes of it. `schema` is the PostgreSQL schema of the tables. Pass `pooler="transaction"` if a pooler
-        such as PgBouncer gives each transaction another connection.
+        without it the file ./chatledger.db. Pass the application's own AsyncEngine instead to share it; the ledger
+        never disposes of it.
 
         `tenant` is the owner of all rows that the ledger reads and writes, `"default"` by default. `rules` is the level
         for threads without their own, and `limits` bounds the size of an append.
 
         Opening creates a SQLite file that does not exist, and migrates one of an older schema after making a copy. On
-        PostgreSQL it changes the schema only with `migrate=True`. `open(engine=…)` never creates or migrates tables.
+        PostgreSQL it changes the schema only with `migrate=True`. `open(engine)` never creates or migrates tables.
         Only its owner can read a file that is created. A file that cannot be written is opened to read; each write then
         raises StorageError.
 
-        `rls=True` requires PostgreSQL's row-level security; each transaction then sets the tenant. By default the
-        ledger sets it if row-level security is on. `replica` is the URL or engine of a standby. The standby answers the
-        histories that the caller reads with a `min_position`.
+        `postgresql` is a PostgreSQL: the schema of the tables, the size of the pool, a transaction pooler, a standby,
+        row-level security, and tables that are distributed by tenant. Calls that find no free connection wait in line,
+        up to the time limit. Keep the sum of the pools of all processes below PostgreSQL's `max_connections`, which is
+        100 by default. An engine has its own pool, and a SQLite file always has one connection that writes and up to
+        four that read.
 
-        `distributed=True` is for PostgreSQL whose tables are distributed by tenant over several servers. Each write is
-        then a transaction whose statements write one table each, so that it commits on the one server that has the
-        tenant's rows. It has no replica. By default the ledger asks the database whether it has the extension Citus.
-
-        `keys` encrypts the content of conversations before it leaves this process. It is a KeyRing, or a function
-        that returns the KeyRing of a tenant, or None once the tenant has no keys. The ledger calls the function for
-        each encryption and decryption, from any thread. A read then raises EncryptionError for a cell that was not
-        encrypted for its place. `plaintext=True` also reads cells that were stored before there were keys.
-        `Encryption(keys, required=True)` records that the whole database is encrypted, and refuses all plain text. The
-        logger `chatledger.encryption` says whether encryption is on.
+        `encryption` encrypts the content of conversations before it leaves this process. It is a KeyRing, or an
+        Encryption of a function that returns the KeyRing of a tenant, or None once the tenant has no keys. The ledger
+        calls the function for each encryption and decryption, from any thread. A read then raises EncryptionError for a
+        cell that was not encrypted for its place. `Encryption(keys, plaintext=True)` also reads cells that were stored
+        before there were keys. `Encryption(keys, required=True)` records that the whole database is encrypted, and
+        refuses all plain text. The logger `chatledger.encryption` says whether encryption is on.
 
         `timeout` is the time limit of each read and write in seconds, 10 by default. While PostgreSQL is away, a call
         outside of a transaction tries again until the limit, and then raises StorageError or OutcomeUnknown. The limit
@@ -160,12 +131,6 @@ class Ledger(Repositories):
         commits, at most every 50 ms. A notification names one of 65,536 groups of threads, and no thread. Through a
         transaction pooler a process can send notifications and cannot receive them.
 
-        `pool_size` is the number of connections to PostgreSQL that this process keeps open, 20 by default.
-        `max_overflow` is the maximum number of further connections while those are busy, 0 by default. The URL of a
-        replica gets a pool of the same size. Calls that find no free connection wait in line, up to the time limit.
-        Keep the sum over all processes below PostgreSQL's `max_connections`, which is 100 by default. An engine has its
-        own pool, and a SQLite file always has one connection that writes and up to four that read.
-
         Any event loop may call the ledger. On PostgreSQL, calls from another loop than the one that opened it use up to
         four more connections, and run in a thread of their own. Close the ledger in the loop that opened it.
 
@@ -175,49 +140,32 @@ class Ledger(Repositories):
         Raises SchemaMismatch with the command to run, StorageError if the database cannot be reached, and
         InvalidArgument.
         """
-        require(ADDRESS, url=url)
-        require(_ENGINE_OR_NONE, engine=engine)
-        require(STR, tenant=tenant, schema=schema)
+        require(ADDRESS_OR_ENGINE, url=url)
+        require(STR, tenant=tenant)
         require(RULES, rules=rules)
-        require(_POOLER, pooler=pooler)
         require(LIMITS_OR_NONE, limits=limits)
-        require(BOOL_OR_NONE, migrate=migrate, rls=rls, distributed=distributed)
-        require(_REPLICA, replica=replica)
-        require(KEYS, keys=keys)
-        require(BOOL, plaintext=plaintext, notify=notify)
+        require(BOOL_OR_NONE, migrate=migrate)
         _require_time(timeout)
+        require(BOOL, notify=notify)
+        require(ENCRYPTION, encryption=encryption)
+        require(POSTGRESQL_OR_NONE, postgresql=postgresql)
         require(_TELEMETRY, telemetry=telemetry)
         if slow_call is not None:
             require(NUMBER, slow_call=slow_call)
             require_between(0, _LONGEST_TIMEOUT, slow_call=slow_call)
-        pool = _read_pool(pool_size, max_overflow, engine)
-        if url is not None and engine is not None:
-            raise InvalidArgument("engine", "does not go with a url; give one of them")
-        encryption_keys = EncryptionKeys(keys, plaintext=plaintext)
+        options, keys = postgresql or PostgreSQL(), EncryptionKeys(encryption)
 
         async def opened() -> Ledger:
-            database = await open_database(
-                url,
-                engine,
-                schema=schema,
-                pooler=pooler,
-                migrate=migrate,
-                rls=rls,
-                distributed=distributed,
-                timeout=timeout,
-                pool=pool,
-            )
-            standby = None
-            if replica is not None:
-                standby = await open_replica(replica, database, schema=schema, pooler=pooler, pool=pool)
+            database = await open_database(url, options, migrate=migrate, timeout=timeout)
+            standby = None if options.replica is None else await open_replica(options.replica, database, options)
             observers: list[Observer] = [] if slow_call is None else [SlowCalls(slow_call)]
             if telemetry is not None:
                 attributes, queue_length = database.attributes, lambda: database.queue_length
                 observers.append(telemetry.observe(database.counters, attributes, queue_length))
             observer = Observers(observers) if len(observers) > 1 else next(iter(observers), None)
-            listens = pooler == "session"
-            _log.info("encryption: %s", "on" if encryption_keys.given else "off")
-            guard = Guard(database, standby, encryption_keys, observer, notify=notify, listens=listens)
+            listens = options.pooler == "session"
+            _log.info("encryption: %s", "on" if keys.given else "off")
+            guard = Guard(database, standby, keys, observer, notify=notify, listens=listens)
             return observed(cls, "", observer)(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)
@@ -330,8 +278,8 @@ class Ledger(Repositories):
             yield Transaction.over(scope)
 
     async def reencrypt(self, *, progress: Progress | None = None) -> Mapping[str, int]:
-        """Encrypt with the tenant's current key the cells that another key encrypted and, with `plaintext=True`, the
-        plain ones. Returns the number of rows by table.
+        """Encrypt with the tenant's current key the cells that another key encrypted and, with
+        `Encryption(…, plaintext=True)`, the plain ones. Returns the number of rows by table.
 
         Reads every row of the tenant. Each transaction encrypts up to 1,000 rows of one thread and locks that thread.
         After an interruption, call it again to continue. `progress` receives the number of threads done and the number

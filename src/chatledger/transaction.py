@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from chatledger.arguments import BOOL, RULES, STR, STR_OR_NONE, Kind, require
+from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.models import Limits, RulesLevel
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.external_connection import ExternalConnection
+from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL, refuse_on_sqlite
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Scope
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
-from chatledger.storage.rows.keys import KEYS, Encryption, KeyRing, Keys
-from chatledger.storage.schema.distribution import only_servers_distribute
-from chatledger.storage.schema.row_security import only_postgresql
-from chatledger.storage.schema.tables import SCHEMA
+from chatledger.storage.rows.keys import ENCRYPTION, Encryption, KeyRing
 from chatledger.storage.schema.text import encode_key
 from chatledger.telemetry.calls import observed
 
@@ -33,10 +32,10 @@ class Transaction(Repositories):
             await connection.execute(insert(orders).values(id=7))
             await Transaction(connection).messages.append(thread_id, messages)
 
-    `tenant`, `rules`, `schema`, `limits`, `keys` and `plaintext` are those of `Ledger.open`. With `rls=True`, each call
-    first sets the tenant for PostgreSQL's row-level security. Pass `distributed=True` if PostgreSQL distributes the
-    tables by tenant over several servers, as Citus does: a transaction does not ask the database. With `user`, only
-    that user's threads exist in it, as in `ledger.user`.
+    `tenant`, `rules`, `limits` and `encryption` are those of `Ledger.open`. Of `postgresql` it uses `schema`, `rls` and
+    `distributed`, and it does not ask the database. With `PostgreSQL(rls=True)`, each call first sets the tenant for
+    row-level security. Pass `PostgreSQL(distributed=True)` if the tables are distributed by tenant over several
+    servers, as Citus does. With `user`, only that user's threads exist in it, as in `ledger.user`.
     """
 
     def __init__(
@@ -44,33 +43,24 @@ class Transaction(Repositories):
         connection: AsyncConnection,
         *,
         tenant: str = DEFAULT_TENANT,
-        rules: RulesLevel = "strict",
-        schema: str = SCHEMA,
-        limits: Limits | None = None,
-        rls: bool = False,
-        distributed: bool = False,
-        keys: KeyRing | Keys | Encryption | None = None,
-        plaintext: bool = False,
         user: str | None = None,
+        rules: RulesLevel = "strict",
+        limits: Limits | None = None,
+        encryption: KeyRing | Encryption | None = None,
+        postgresql: PostgreSQL | None = None,
     ) -> None:
         require(_CONNECTION, connection=connection)
-        require(STR, tenant=tenant, schema=schema)
+        require(STR, tenant=tenant)
+        require(STR_OR_NONE, user=user)
         require(RULES, rules=rules)
         require(LIMITS_OR_NONE, limits=limits)
-        require(BOOL, rls=rls, distributed=distributed, plaintext=plaintext)
-        require(KEYS, keys=keys)
-        require(STR_OR_NONE, user=user)
+        require(ENCRYPTION, encryption=encryption)
+        require(POSTGRESQL_OR_NONE, postgresql=postgresql)
         if user is not None:
             encode_key(user, "user")
-        postgresql = connection.dialect.name == "postgresql"
-        if rls and not postgresql:
-            raise only_postgresql()
-        if distributed and not postgresql:
-            raise only_servers_distribute()
-        owner = Tenant.of(tenant, EncryptionKeys(keys, plaintext=plaintext)).seen_by(user)
-        own_schema = schema if postgresql else None
-        database = ExternalConnection(connection, own_schema, check=True, secured=rls, distributed=distributed)
-        super().__init__(Scope(database, owner, rules, limits or Limits()))
+        options = postgresql or PostgreSQL()
+        owner = Tenant.of(tenant, EncryptionKeys(encryption)).seen_by(user)
+        super().__init__(Scope(_database(connection, options), owner, rules, limits or Limits()))
 
     @classmethod
     def over(cls, scope: Scope) -> Transaction:
@@ -85,3 +75,11 @@ class Transaction(Repositories):
 
     async def __aexit__(self, *exc: object) -> None:
         return None
+
+
+def _database(connection: AsyncConnection, options: PostgreSQL) -> ExternalConnection:
+    if connection.dialect.name != "postgresql":
+        refuse_on_sqlite(replace(options, replica=None))
+        return ExternalConnection(connection, None, check=True)
+    rls, distributed = options.rls is True, options.distributed is True
+    return ExternalConnection(connection, options.schema, check=True, secured=rls, distributed=distributed)

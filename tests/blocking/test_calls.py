@@ -14,6 +14,7 @@ import pytest
 from chatledger import (
     Appended,
     ChatMessage,
+    Encryption,
     InvalidArgument,
     StorageError,
     Thread,
@@ -168,7 +169,7 @@ def test_a_call_from_its_own_loop_is_refused(sqlite_database: Database) -> None:
         return KEYS
 
     opened: list[blocking.Ledger] = []
-    with blocking.open(sqlite_database.url, keys=keys) as ledger:
+    with blocking.open(sqlite_database.url, encryption=Encryption(keys)) as ledger:
         opened.append(ledger)
         ledger.threads.create("t")
         ledger.messages.append("t", [user("words")])

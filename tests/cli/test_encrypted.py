@@ -24,7 +24,7 @@ def url(database: Database) -> str:
     """A database that is recorded as encrypted, with a thread."""
 
     async def fill() -> None:
-        async with Ledger.open(database.url, keys=KeyRing({"k1": KEY})) as ledger:
+        async with Ledger.open(database.url, encryption=KeyRing({"k1": KEY})) as ledger:
             await ledger.threads.create("t", user_id="ada", title="words")
             await ledger.messages.append("t", turn())
 

@@ -117,7 +117,7 @@ def test_filters_choose_rows(filled: Database, tmp_path: Path, words: str, threa
 
 
 async def test_an_encrypted_ledger_is_exported_in_clear(database: Database, tmp_path: Path) -> None:
-    async with Ledger.open(database.url, keys=KEYS) as ledger:
+    async with Ledger.open(database.url, encryption=KEYS) as ledger:
         await fill(ledger)
         await export_parquet(ledger, tmp_path)
     table = await asyncio.to_thread(pq.read_table, tmp_path / "messages.parquet")

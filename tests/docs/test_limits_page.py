@@ -16,7 +16,7 @@ from chatledger.repositories import messages
 from chatledger.server import ServerLimits
 from chatledger.storage.append import kv, tip_cache
 from chatledger.storage.append.request import LEASE
-from chatledger.storage.databases import hints, poller, postgresql, replica, sqlite
+from chatledger.storage.databases import hints, poller, postgresql, postgresql_options, replica, sqlite
 from chatledger.storage.drivers.urls import POOL, TIMEOUT
 from chatledger.storage.history import window
 from chatledger.storage.repositories import (
@@ -59,8 +59,8 @@ SAID = {
     "a replica that failed": f"for {replica.RETRY_AFTER:g} s",
     "a migration on PostgreSQL": f"{migrate.LOCK_TIMEOUT:g} s, then tries again after 1, 2, 4, 8 and 16 s",
     "a migration of a SQLite": f"{migrate.WAIT_FOR_MIGRATOR} s",
-    "`pool_size`": f"{POOL.size} | 1 to {ledger_module._MOST_CONNECTIONS:,}",
-    "`max_overflow`": f"{POOL.overflow} | 0 to {ledger_module._MOST_CONNECTIONS:,}",
+    "`pool_size`": f"{POOL.size} | 1 to {postgresql_options._MOST_CONNECTIONS:,}",
+    "`max_overflow`": f"{POOL.overflow} | 0 to {postgresql_options._MOST_CONNECTIONS:,}",
     "connections for calls": f"{postgresql.TWIN} more",
     "connections to a SQLite": f"{sqlite.READERS} that read",
     "branches whose state": f"{tip_cache.SIZE:,}",

@@ -153,4 +153,4 @@ def test_any_calls_in_any_order(database: Database) -> None:
 
 
 def test_any_calls_in_any_order_with_keys(sqlite_database: Database) -> None:
-    assert run_any_calls(sqlite_database, examples=EXAMPLES, steps=25, keys=KEYS) > 2 * EXAMPLES
+    assert run_any_calls(sqlite_database, examples=EXAMPLES, steps=25, encryption=KEYS) > 2 * EXAMPLES

@@ -8,7 +8,7 @@ import logging
 import asyncpg
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, PostgreSQL
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.connections import busy, connections_of
@@ -38,7 +38,7 @@ async def read_at_once(ledger: Ledger, count: int) -> None:
 
 
 async def test_connections_beyond_the_pool_are_closed(pg_database: Database, caplog: pytest.LogCaptureFixture) -> None:
-    async with pg_database.open(pool_size=SIZE, max_overflow=OVERFLOW) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(pool_size=SIZE, max_overflow=OVERFLOW)) as ledger:
         await read_at_once(ledger, MOST)
         assert await connected(pg_database, SIZE) == SIZE
     assert await connected(pg_database, 0) == 0
@@ -46,7 +46,7 @@ async def test_connections_beyond_the_pool_are_closed(pg_database: Database, cap
 
 
 async def test_transactions_do_not_wait_for_idle_connections(pg_database: Database) -> None:
-    async with pg_database.open(pool_size=SIZE, max_overflow=OVERFLOW) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(pool_size=SIZE, max_overflow=OVERFLOW)) as ledger:
         await read_at_once(ledger, SIZE)
         all_begun = asyncio.Barrier(MOST)
 
@@ -61,7 +61,7 @@ async def test_transactions_do_not_wait_for_idle_connections(pg_database: Databa
 async def test_closing_closes_idle_and_pooled_connections(
     pg_database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with pg_database.open(pool_size=SIZE, max_overflow=OVERFLOW) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(pool_size=SIZE, max_overflow=OVERFLOW)) as ledger:
         both = asyncio.Barrier(MOST)
 
         async def hold() -> None:

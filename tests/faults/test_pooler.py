@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, StorageError
+from chatledger import Ledger, PostgreSQL, StorageError
 from chatledger.storage.drivers import urls
 from tests.conftest import Database
 from tests.conversations import turn
@@ -37,7 +37,7 @@ async def test_every_public_method_does_the_same_behind_a_transaction_pooler(
     pg_database: Database, pooler: TransactionPooler, scope: Any
 ) -> None:
     async with pg_database.open() as direct:
-        async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+        async with Ledger.open(pooler.url, postgresql=PostgreSQL(pooler="transaction")) as ledger:
             behind = await tell(ledger, scope, "behind", filled_by=direct)
         assert await traces(pooler) == [[], [], []]
         assert pooler.moves > len(CALLS)
@@ -46,7 +46,7 @@ async def test_every_public_method_does_the_same_behind_a_transaction_pooler(
 
 async def test_a_large_batch_leaves_nothing_behind(pooler: TransactionPooler) -> None:
     """Its rows come as arrays, whose types the driver must know."""
-    async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+    async with Ledger.open(pooler.url, postgresql=PostgreSQL(pooler="transaction")) as ledger:
         await ledger.messages.append("t", [*turn(), *turn()], create=True)
     assert await traces(pooler) == [[], [], []]
 
@@ -61,7 +61,7 @@ async def append_turns(ledger: Ledger, thread_id: str, count: int) -> None:
 
 
 async def test_more_tasks_than_server_connections(pooler: TransactionPooler) -> None:
-    async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+    async with Ledger.open(pooler.url, postgresql=PostgreSQL(pooler="transaction")) as ledger:
         await asyncio.gather(*(append_turns(ledger, f"t{number}", 4) for number in range(8)))
         for number in range(8):
             assert (await ledger.messages.history(f"t{number}", last=0)).version == 20
@@ -70,7 +70,7 @@ async def test_more_tasks_than_server_connections(pooler: TransactionPooler) -> 
 
 
 async def test_cancelled_tasks_leave_nothing_behind(pooler: TransactionPooler) -> None:
-    async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+    async with Ledger.open(pooler.url, postgresql=PostgreSQL(pooler="transaction")) as ledger:
         for number in range(12):
             task = asyncio.create_task(append_turns(ledger, f"t{number}", 100))
             before = pooler.transactions
@@ -101,7 +101,7 @@ async def test_types_looked_up_outside_of_a_transaction_leave_a_setting(
         pass
 
     monkeypatch.setattr(urls, "_meet_arrays", nothing)
-    async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+    async with Ledger.open(pooler.url, postgresql=PostgreSQL(pooler="transaction")) as ledger:
         await append_turns(ledger, "t", 3)
         await ledger.messages.append("t", [*turn(), *turn()])  # enough rows to come as arrays
     assert ["jit"] in [row for rows in await traces(pooler) for row in rows]
@@ -112,7 +112,10 @@ async def test_a_transaction_pooler_costs_one_round_trip_more(
     pg_database: Database, setting: Any, append: int, window: int
 ) -> None:
     """Without prepared statements, asking for a statement's parameter types takes a round trip of its own."""
-    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url, pooler=setting) as ledger:
+    async with (
+        proxied(pg_database.url) as proxy,
+        Ledger.open(proxy.url, postgresql=PostgreSQL(pooler=setting)) as ledger,
+    ):
         await append_turns(ledger, "t", 3)
         trips = proxy.round_trips
         await ledger.messages.append("t", turn())
@@ -123,4 +126,4 @@ async def test_a_transaction_pooler_costs_one_round_trip_more(
 
 async def test_migrating_through_a_transaction_pooler_is_refused(pooler: TransactionPooler) -> None:
     with pytest.raises(StorageError, match="own address"):
-        await Ledger.open(pooler.url, pooler="transaction", migrate=True)
+        await Ledger.open(pooler.url, migrate=True, postgresql=PostgreSQL(pooler="transaction"))

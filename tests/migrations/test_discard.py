@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import inspect
 
-from chatledger import Feedback, Ledger, StorageError
+from chatledger import Feedback, Ledger, PostgreSQL, StorageError
 from chatledger.admin import migrate, offline_sql, schema_status
 from chatledger.storage.upgrade.discard import ADDED
 from tests.conftest import KEYS, Database
@@ -42,7 +42,7 @@ async def fill(ledger: Ledger) -> None:
 
 
 async def filled(url: str, **options: Any) -> None:
-    async with Ledger.open(url, keys=KEYS, **options) as ledger:
+    async with Ledger.open(url, **options, encryption=KEYS) as ledger:
         await fill(ledger)
 
 
@@ -139,7 +139,7 @@ async def test_a_partitioned_database_is_counted(empty_postgresql: Database) -> 
 
 async def test_a_schema_of_another_name_is_counted(empty_postgresql: Database) -> None:
     await asyncio.to_thread(migrate, empty_postgresql.url, schema="Other-1")
-    await filled(empty_postgresql.url, schema="Other-1")
+    await filled(empty_postgresql.url, postgresql=PostgreSQL(schema="Other-1"))
     with pytest.raises(StorageError) as caught:
         await asyncio.to_thread(migrate, empty_postgresql.url, schema="Other-1", to="0004")
     assert str(caught.value).startswith(EXPECTED)

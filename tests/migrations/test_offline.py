@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger
+from chatledger import InvalidArgument, Ledger, PostgreSQL
 from chatledger.admin import migrate, offline_sql
 from tests.conftest import Database
 from tests.migrations.access import run_script
@@ -27,7 +27,7 @@ def test_the_statements_of_another_schema(empty_postgresql: Database) -> None:
     run_script(empty_postgresql, offline_sql(empty_postgresql.url, schema="Other-1"))
 
     async def use() -> None:
-        async with Ledger.open(empty_postgresql.url, schema="Other-1") as ledger:
+        async with Ledger.open(empty_postgresql.url, postgresql=PostgreSQL(schema="Other-1")) as ledger:
             await ledger.threads.create("t")
 
     asyncio.run(use())

@@ -69,7 +69,7 @@ async def test_an_applications_engine_is_checked_the_same_way(pg_database: Datab
     await asyncio.to_thread(set_revision, pg_database, BEYOND)
     engine = create_async_engine(read_url(pg_database.url))
     with pytest.raises(SchemaMismatch, match="newer"):
-        await Ledger.open(engine=engine)
+        await Ledger.open(engine)
     await engine.dispose()
 
 

@@ -54,7 +54,7 @@ async def test_an_application_with_keys_and_one_without_the_record_are_served(
     plain = str(tmp_path / "plain.db")
     await record(database.url)
     for url, keys in ((database.url, RING), (plain, None)):
-        app = create_app(Ledger.open(url, keys=keys), authenticate=by_header)
+        app = create_app(Ledger.open(url, encryption=keys), authenticate=by_header)
         async with app.router.lifespan_context(app), client_of(app) as client:
             assert json_of(await client.get("/v1/threads"))["items"] == []
             json_of(await client.get("/healthz"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import KeyRing, Ledger, VersionConflict
+from chatledger import Encryption, KeyRing, Ledger, PostgreSQL, VersionConflict
 from chatledger.errors import OutcomeUnknown
 from chatledger.models.base import Model
 from chatledger.types import Metrics
@@ -124,7 +124,7 @@ async def test_an_unknown_outcome_is_counted(pg_database: Database) -> None:
 
 
 async def test_waits_for_a_connection_are_counted(pg_database: Database) -> None:
-    async with pg_database.open(pool_size=1, max_overflow=0) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(pool_size=1, max_overflow=0)) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
         before = ledger.metrics()
@@ -147,7 +147,7 @@ async def test_waits_for_a_connection_are_counted(pg_database: Database) -> None
 async def test_encrypted_cells_are_counted_by_their_key(database: Database) -> None:
     older, newer = bytes(32), bytes(range(32))
     rings = {"default": KeyRing({"k1": older}), "other": KeyRing({"k2": newer})}
-    async with database.open(keys=rings.get) as ledger:
+    async with database.open(encryption=Encryption(rings.get)) as ledger:
         assert ledger.metrics().cells == {}
         await ledger.threads.create("t", title="one")
         await ledger.threads.create("u")

@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from chatledger import ChatLedgerError, InvalidArgument, Ledger, OpenTelemetry, VersionConflict
+from chatledger import ChatLedgerError, InvalidArgument, Ledger, OpenTelemetry, PostgreSQL, VersionConflict
 from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.hostile.calls import calls_of, make
@@ -222,7 +222,7 @@ async def test_a_counter_does_not_fall_with_its_ledger(database: Database, seen:
 
 
 async def test_a_wait_for_the_pool_is_a_metric(pg_database: Database, seen: Seen) -> None:
-    async with pg_database.open(pool_size=1, max_overflow=0, telemetry=seen.telemetry) as ledger:
+    async with pg_database.open(telemetry=seen.telemetry, postgresql=PostgreSQL(pool_size=1, max_overflow=0)) as ledger:
         async with ledger.begin() as tx:
             await tx.threads.count()
             waiting = asyncio.create_task(ledger.threads.count())

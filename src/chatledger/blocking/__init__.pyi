@@ -49,10 +49,11 @@ from chatledger.repositories.erasures import Owner
 from chatledger.repositories.threads import Unset
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.request import OnOpenCalls
+from chatledger.storage.databases.postgresql_options import PostgreSQL
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.storage.repositories.thread_list import ThreadOrder
-from chatledger.storage.rows.keys import Encryption, KeyRing, Keys
+from chatledger.storage.rows.keys import Encryption, KeyRing
 from chatledger.telemetry.otel import OpenTelemetry
 
 __all__ = ["Draft", "Ledger", "Transaction", "open"]
@@ -464,26 +465,18 @@ class Ledger:
     @classmethod
     def open(
         cls,
-        url: str | os.PathLike[str] | None = None,
+        url: str | os.PathLike[str] | AsyncEngine | None = None,
         *,
-        engine: AsyncEngine | None = None,
         tenant: str = ...,
         rules: RulesLevel = "strict",
-        schema: str = ...,
-        pooler: Literal["session", "transaction"] = "session",
         limits: Limits | None = None,
         migrate: bool | None = None,
-        rls: bool | None = None,
-        distributed: bool | None = None,
-        replica: str | AsyncEngine | None = None,
-        keys: KeyRing | Keys | Encryption | None = None,
-        plaintext: bool = False,
         timeout: float = ...,
         notify: bool = False,
-        pool_size: int | None = None,
-        max_overflow: int | None = None,
-        slow_call: float | None = None,
+        encryption: KeyRing | Encryption | None = None,
+        postgresql: PostgreSQL | None = None,
         telemetry: OpenTelemetry | None = None,
+        slow_call: float | None = None,
     ) -> Ledger: ...
     def tenant(self, name: str) -> Ledger: ...
     def user(self, user_id: str) -> Ledger: ...

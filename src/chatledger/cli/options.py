@@ -15,7 +15,7 @@ from chatledger.cli.exit_codes import UsageError, finish
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger, Opening
-    from chatledger.storage.rows.keys import Keys
+    from chatledger.storage.rows.keys import Encryption
 
 T = TypeVar("T")
 
@@ -85,14 +85,18 @@ def run_async(command: Callable[[], Coroutine[Any, Any, int]], *, debug: bool) -
     run(lambda: asyncio.run(command()), debug=debug)
 
 
-def given_keys() -> Keys | None:
-    """Read the file named by --keys or CHATLEDGER_KEYS. Returns None if neither is given."""
+def given_keys(*, plaintext: bool = False) -> Encryption | None:
+    """Read the file named by --keys or CHATLEDGER_KEYS. Returns None if neither is given. Raises UsageError if there is
+    plaintext to read and no file.
+    """
     if (file := KEY_FILE.get()) is None:
+        if plaintext:
+            raise UsageError("--plaintext needs keys; give `chatledger --keys FILE …`")
         return None
-    from chatledger.storage.rows.keys import read_keys
+    from chatledger.storage.rows.keys import Encryption, read_keys
 
     require_files([file])
-    return read_keys(file)
+    return Encryption(read_keys(file), plaintext=plaintext)
 
 
 def with_ledger(
@@ -155,7 +159,7 @@ def open_ledger(url: str | None, tenant: str, *, plaintext: bool = False, create
     from chatledger import Ledger
 
     migrate = None if create and not _is_file(url) else False
-    return Ledger.open(url, tenant=tenant, keys=given_keys(), plaintext=plaintext, migrate=migrate)
+    return Ledger.open(url, tenant=tenant, encryption=given_keys(plaintext=plaintext), migrate=migrate)
 
 
 def _is_file(url: str | None) -> bool:

@@ -25,7 +25,7 @@ from chatledger.server.chosen_ids import IdsBy
 from chatledger.server.limits import ServerLimits
 from chatledger.server.local_only import LocalOnly
 from chatledger.server.tokens import TokenFile
-from chatledger.storage.rows.keys import read_keys
+from chatledger.storage.rows.keys import Encryption, read_keys
 
 _OPTIONS = "CHATLEDGER_SERVE"
 
@@ -56,10 +56,10 @@ def app() -> FastAPI:
     """The application of a worker. It ends its event streams when the process is told to stop."""
     options = ServeOptions(**json.loads(os.environ[_OPTIONS]))
     load_only(options.formats)
-    keys = None if options.keys is None else read_keys(options.keys)
+    encryption = None if options.keys is None else Encryption(read_keys(options.keys))
     authenticate: Authenticate = _administrator(options.tenant) if options.tokens is None else TokenFile(options.tokens)
     made = create_app(
-        Ledger.open(options.url, keys=keys, notify=True, migrate=False),
+        Ledger.open(options.url, encryption=encryption, notify=True, migrate=False),
         authenticate=authenticate,
         limits=ServerLimits(**options.limits),
         hosts=LOOPBACK if options.tokens is None else options.hosts,

@@ -45,7 +45,7 @@ def keep(database: Database) -> None:
 
 async def _fill_and_read(database: Database) -> str:
     keys = KeyRing({"1": b"k" * 32}, current="1")
-    async with Ledger.open(database.url, tenant="sealed", keys=keys) as sealed:  # so that a tenant is encrypted
+    async with Ledger.open(database.url, tenant="sealed", encryption=keys) as sealed:  # so that a tenant is encrypted
         await sealed.threads.create("sealed", title="Sealed")
     async with Ledger.open(database.url) as ledger:
         await fill(ledger)

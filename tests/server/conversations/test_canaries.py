@@ -29,7 +29,7 @@ async def say(openai: AsyncOpenAI, said: Said, headers: dict[str, str]) -> None:
 
 async def test_no_id_of_the_server_tells_a_word_of_the_request(database: Database) -> None:
     said = Said()
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         app = create_app(ledger, authenticate=by_header)
         async with openai_of(app) as openai, client_of(app) as client:
             for headers in ({}, {"Idempotency-Key": "k"}):

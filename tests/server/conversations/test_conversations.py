@@ -201,7 +201,7 @@ async def test_a_repeat_is_known_after_an_item_was_changed(
 ) -> None:
     key = {"Idempotency-Key": "k"}
     items: list[Any] = [{**HELLO, "content": words} for words in ("one", "two")]
-    async with database.open(keys=RING if keyed else None) as ledger:
+    async with database.open(encryption=RING if keyed else None) as ledger:
         openai = openai_of(create_app(ledger, authenticate=by_header))
         made = await openai.conversations.create(items=items, extra_headers=key)
         message = (await ledger.messages.history(made.id)).messages[changed]

@@ -543,7 +543,7 @@ async def test_a_callers_transaction_commits_the_ledgers_writes_with_its_own(dat
             await tx.messages.append("t", [result("nothing")])
         await tx.messages.append("t", turn())
         await connection.exec_driver_sql("INSERT INTO orders VALUES (7)")
-    async with Ledger.open(engine=engine) as ledger:
+    async with Ledger.open(engine) as ledger:
         assert (await ledger.messages.history("t")).version == 5
     async with engine.connect() as connection:
         assert (await connection.exec_driver_sql("SELECT id FROM orders")).scalar() == 7
@@ -556,7 +556,7 @@ async def test_a_callers_rollback_undoes_the_ledgers_writes(database: Database) 
         async with engine.begin() as connection:
             await Transaction(connection).threads.create("t")
             raise LookupError
-    async with Ledger.open(engine=engine) as ledger:
+    async with Ledger.open(engine) as ledger:
         assert await ledger.threads.find("t") is None
         await thread(ledger)
         await ledger.messages.append("t", turn())
@@ -578,7 +578,7 @@ async def test_an_engine_without_foreign_keys_is_refused_with_the_line_to_add(sq
         with pytest.raises(StorageError, match="configure_sqlite"):
             await Transaction(connection).threads.create("t")
     with pytest.raises(StorageError, match="configure_sqlite"):
-        await Ledger.open(engine=engine)
+        await Ledger.open(engine)
     await engine.dispose()
 
 

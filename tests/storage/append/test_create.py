@@ -212,7 +212,7 @@ async def test_in_a_transaction_the_thread_commits_and_rolls_back_with_it(ledger
 
 
 async def test_words_of_a_created_thread_are_encrypted(database: Database) -> None:
-    async with Ledger.open(database.url, keys=KEYS) as ledger:
+    async with Ledger.open(database.url, encryption=KEYS) as ledger:
         await ledger.messages.append("t", turn(), create=True, title="Weather", user_id="ada", kind="chat")
         await ledger.user("ada").messages.append("empty", [], create=True, title="Weather")
         assert {thread.title for thread in (await ledger.threads.list()).items} == {"Weather"}
@@ -271,7 +271,7 @@ async def test_values_of_kv_are_written_with_the_thread(ledger: Ledger) -> None:
 
 
 async def test_without_keys_no_thread_of_an_encrypted_tenant_is_created(database: Database) -> None:
-    async with Ledger.open(database.url, keys=KEYS) as ledger:
+    async with Ledger.open(database.url, encryption=KEYS) as ledger:
         await ledger.messages.append("t", turn(), create=True)
     async with Ledger.open(database.url) as ledger:
         for messages in (turn(), []):

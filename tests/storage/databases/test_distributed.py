@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import ChatMessage, Ledger, Put, StorageError, Transaction, VersionConflict
+from chatledger import ChatMessage, InvalidArgument, Ledger, PostgreSQL, Put, StorageError, Transaction, VersionConflict
 from chatledger.errors import Erased, IdConflict, RunConflict
 from chatledger.storage.append import attempt
 from tests.cli.commands import chatledger
@@ -101,7 +101,7 @@ async def append_in_each_way(own: Any) -> None:
 async def test_every_statement_binds_its_tables_to_the_tenant_and_writes_one(
     pg_database: Database, sent: list[str], scope: Any
 ) -> None:
-    async with pg_database.open(distributed=True) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
         sent.clear()  # what opening asks is about the schema
         await run_everything(ledger, scope)
         assert len(set(sent)) > 100
@@ -111,7 +111,7 @@ async def test_every_statement_binds_its_tables_to_the_tenant_and_writes_one(
 
 async def test_the_comparison_can_fail(pg_database: Database, sent: list[str]) -> None:
     """On a plain PostgreSQL an append is one statement that writes several tables."""
-    async with pg_database.open(distributed=False) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(distributed=False)) as ledger:
         sent.clear()
         await append_in_each_way(ledger)
         assert len(joined_writes(sent)) > 5
@@ -123,7 +123,7 @@ async def test_a_transaction_on_a_callers_connection_writes_one_table_a_statemen
     engine = create_async_engine(pg_database.url.replace("postgresql:", "postgresql+asyncpg:"))
     async with engine.begin() as connection:
         sent.clear()
-        await append_in_each_way(Transaction(connection, distributed=True))
+        await append_in_each_way(Transaction(connection, postgresql=PostgreSQL(distributed=True)))
         assert (unbound(sent), joined_writes(sent)) == ({}, set())
     await engine.dispose()
 
@@ -165,35 +165,35 @@ async def test_a_ledger_asks_the_database_whether_it_is_distributed(pg_database:
         assert await is_by_table(pg_database, sent, distributed=stated) == expected
 
 
-async def is_by_table(database: Database, sent: list[str], **options: Any) -> bool:
+async def is_by_table(database: Database, sent: list[str], *, distributed: bool | None) -> bool:
     """Whether this ledger's appends write one table a statement."""
-    async with database.open(**options) as ledger:
+    async with database.open(postgresql=PostgreSQL(distributed=distributed)) as ledger:
         sent.clear()
         await ledger.messages.append("t", turn(), create=True)
         return not joined_writes(sent)
 
 
 async def test_a_file_is_not_distributed(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="distributed=True"):
-        await Ledger.open(tmp_path / "ledger.db", distributed=True)
-    async with await Ledger.open(tmp_path / "ledger.db", distributed=False) as ledger:
+    with pytest.raises(InvalidArgument, match="distributed needs PostgreSQL"):
+        await Ledger.open(tmp_path / "ledger.db", postgresql=PostgreSQL(distributed=True))
+    async with await Ledger.open(tmp_path / "ledger.db", postgresql=PostgreSQL(distributed=False)) as ledger:
         await ledger.messages.append("t", turn(), create=True)
     engine = create_async_engine("sqlite+aiosqlite://")
-    with pytest.raises(StorageError, match="distributed=True"):
-        await Ledger.open(engine=engine, distributed=True)
+    with pytest.raises(InvalidArgument, match="distributed needs PostgreSQL"):
+        await Ledger.open(engine, postgresql=PostgreSQL(distributed=True))
     async with engine.begin() as connection:
-        with pytest.raises(StorageError, match="distributed=True"):
-            Transaction(connection, distributed=True)
+        with pytest.raises(InvalidArgument, match="distributed needs PostgreSQL"):
+            Transaction(connection, postgresql=PostgreSQL(distributed=True))
     await engine.dispose()
 
 
 async def test_a_distributed_ledger_has_no_replica(pg_database: Database) -> None:
     """The position is one of the coordinator. A standby of a worker may be behind it: 66 of 80 reads were stale."""
     with pytest.raises(StorageError, match="distributed by tenant cannot have a replica"):
-        await Ledger.open(pg_database.url, replica=pg_database.url, distributed=True)
+        await Ledger.open(pg_database.url, postgresql=PostgreSQL(replica=pg_database.url, distributed=True))
     await query(pg_database, EXTENSION)
     with pytest.raises(StorageError, match="distributed by tenant cannot have a replica"):
-        await Ledger.open(pg_database.url, replica=pg_database.url)
+        await Ledger.open(pg_database.url, postgresql=PostgreSQL(replica=pg_database.url))
 
 
 # --- The outcomes -----------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ async def test_a_distributed_ledger_has_no_replica(pg_database: Database) -> Non
 async def test_each_append_stores_the_same_rows(pg_database: Database) -> None:
     stored = []
     for tenant, distributed in (("plain", False), ("apart", True)):
-        async with pg_database.open(tenant=tenant, distributed=distributed) as ledger:
+        async with pg_database.open(tenant=tenant, postgresql=PostgreSQL(distributed=distributed)) as ledger:
             await append_in_each_way(ledger)
             stored.append(await content(ledger))
     assert stored[0] == stored[1]
@@ -224,7 +224,7 @@ async def content(ledger: Ledger) -> list[Any]:
 
 
 async def test_a_refused_append_leaves_nothing_behind(pg_database: Database) -> None:
-    async with pg_database.open(distributed=True) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
         await ledger.messages.append("t", turn(), create=True, run_id="r", kv={"mode": "brief"})
         await ledger.messages.append("other", turn(ids="x"), create=True, run_id="r of other")
         before = await rows(pg_database)
@@ -258,7 +258,7 @@ async def rows(database: Database) -> int:
 
 
 async def test_two_processes_that_write_a_thread_at_once_store_each_turn_once(pg_database: Database) -> None:
-    ledgers = [await pg_database.open(distributed=True) for _ in range(2)]
+    ledgers = [await pg_database.open(postgresql=PostgreSQL(distributed=True)) for _ in range(2)]
     await ledgers[0].threads.create("t")
     appends = [own.messages.append("t", turn(ids=f"{n}/")) for n in range(12) for own in ledgers]
     outcomes = await asyncio.gather(*appends)
@@ -274,7 +274,7 @@ async def test_two_processes_that_write_a_thread_at_once_store_each_turn_once(pg
 
 
 async def test_many_processes_that_create_a_thread_at_once_create_one(pg_database: Database) -> None:
-    ledgers = [await pg_database.open(distributed=True) for _ in range(4)]
+    ledgers = [await pg_database.open(postgresql=PostgreSQL(distributed=True)) for _ in range(4)]
     for number in range(5):
         creating = [own.messages.append(f"t{number}", [user("hello")], create=True, rules="lenient") for own in ledgers]
         assert sorted(one.last_seq for one in await asyncio.gather(*creating)) == [1, 2, 3, 4]
@@ -294,7 +294,7 @@ async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
 @asynccontextmanager
 async def prepared(proxy: Proxy) -> AsyncIterator[Ledger]:
     """A ledger behind the proxy that has cached the tip, and whose connection has prepared the statements of a turn."""
-    async with Ledger.open(proxy.url, distributed=True) as ledger:
+    async with Ledger.open(proxy.url, postgresql=PostgreSQL(distributed=True)) as ledger:
         await ledger.threads.create("t")
         for _ in range(2):
             await ledger.messages.append("t", turn(), run_id="r")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from chatledger import Ledger, StorageError
+from chatledger import Ledger, PostgreSQL, StorageError
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections
 from chatledger.storage.drivers.urls import POOL
@@ -119,7 +119,7 @@ async def all_connected(ledger: Ledger, connections: int) -> None:
 async def test_no_call_overtakes_another(
     pg_database: Database, asked: Asked, caplog: pytest.LogCaptureFixture, size: int, overflow: int
 ) -> None:
-    async with pg_database.open(pool_size=size, max_overflow=overflow) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(pool_size=size, max_overflow=overflow)) as ledger:
         await ledger.messages.append("t", [user("x")], create=True)
         await all_connected(ledger, size)
         event.listen(connections_of(ledger)._engine, "connect", asked.make)
@@ -134,7 +134,7 @@ async def test_no_call_overtakes_another(
 
 async def test_a_full_pool_keeps_its_connections_for_the_next_statement(pg_database: Database) -> None:
     """Without a way through SQLAlchemy's pool and a greenlet, which an append of one table a statement always takes."""
-    async with pg_database.open(pool_size=2, max_overflow=0, distributed=False) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(pool_size=2, max_overflow=0, distributed=False)) as ledger:
         await ledger.messages.append("t", [user("x")], create=True)
         await asyncio.gather(*(ledger.messages.history("t", last=1) for _ in range(2)))
         taken: list[object] = []
@@ -145,7 +145,7 @@ async def test_a_full_pool_keeps_its_connections_for_the_next_statement(pg_datab
 
 
 async def test_a_cancelled_waiter_passes_its_place_on(pg_database: Database) -> None:
-    async with pg_database.open(pool_size=1, max_overflow=0) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(pool_size=1, max_overflow=0)) as ledger:
         await ledger.threads.create("t")
         for turns in range(8):
             begun, end = asyncio.Event(), asyncio.Event()
@@ -165,7 +165,7 @@ async def test_a_cancelled_waiter_passes_its_place_on(pg_database: Database) -> 
 async def test_a_transaction_that_needs_a_second_connection_goes_first(pg_database: Database) -> None:
     """Those that hold none can only have one when it goes on."""
     order: list[str] = []
-    async with pg_database.open(pool_size=2, max_overflow=0) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(pool_size=2, max_overflow=0)) as ledger:
         begun, end = asyncio.Event(), asyncio.Event()
         holder = asyncio.create_task(hold(ledger, begun, end))
         await begun.wait()
@@ -213,7 +213,7 @@ async def test_transactions_that_hold_every_connection_fail_and_the_rest_goes_on
 
 
 async def test_a_call_that_gets_no_connection_says_so(pg_database: Database) -> None:
-    async with pg_database.open(pool_size=1, max_overflow=0, timeout=0.2) as ledger:
+    async with pg_database.open(timeout=0.2, postgresql=PostgreSQL(pool_size=1, max_overflow=0)) as ledger:
         begun, end = asyncio.Event(), asyncio.Event()
         holder = asyncio.create_task(hold(ledger, begun, end))
         await begun.wait()
@@ -228,7 +228,7 @@ async def test_a_call_that_gets_no_connection_says_so(pg_database: Database) -> 
 
 
 async def test_closing_ends_the_wait_for_a_connection(pg_database: Database) -> None:
-    ledger = await pg_database.open(pool_size=1, max_overflow=0)
+    ledger = await pg_database.open(postgresql=PostgreSQL(pool_size=1, max_overflow=0))
     await ledger.threads.create("t")
     begun, end = asyncio.Event(), asyncio.Event()
     holder = asyncio.create_task(hold(ledger, begun, end))

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Ledger, StorageError, ThreadNotFound
+from chatledger import InvalidArgument, Ledger, PostgreSQL, ThreadNotFound
 from chatledger.admin import migrate
 from chatledger.errors import InvalidCursor
 from chatledger.storage.databases import replica as replica_module
@@ -84,7 +84,7 @@ async def asked(ledger: Ledger, line: Proxy, position: str | None, thread: str =
 
 
 async def test_the_standby_answers_once_it_has_replayed_that_far(pair: Pair, line: Proxy) -> None:
-    async with Ledger.open(pair.primary, replica=line.url) as ledger:
+    async with Ledger.open(pair.primary, postgresql=PostgreSQL(replica=line.url)) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
         first = await ledger.position()
@@ -103,7 +103,7 @@ async def test_the_standby_answers_once_it_has_replayed_that_far(pair: Pair, lin
 
 
 async def test_a_replica_answers_whole_histories_and_formats_too(pair: Pair, line: Proxy) -> None:
-    async with Ledger.open(pair.primary, replica=line.url) as ledger:
+    async with Ledger.open(pair.primary, postgresql=PostgreSQL(replica=line.url)) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
         position = await ledger.position()
@@ -122,7 +122,7 @@ async def test_a_replica_answers_whole_histories_and_formats_too(pair: Pair, lin
 
 async def test_no_read_ever_lacks_what_was_stored_before_its_position(pair: Pair) -> None:
     """While replay stops and starts under a writer."""
-    async with Ledger.open(pair.primary, replica=pair.standby) as ledger:
+    async with Ledger.open(pair.primary, postgresql=PostgreSQL(replica=pair.standby)) as ledger:
         await ledger.threads.create("t")
         for number in range(40):
             version = (await ledger.messages.append("t", turn())).version
@@ -137,7 +137,7 @@ async def test_no_read_ever_lacks_what_was_stored_before_its_position(pair: Pair
 async def test_without_the_position_check_old_states_are_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutation check."""
     monkeypatch.setattr(replica_module, "_CAUGHT_UP", "SELECT true OR :position::text IS NULL")
-    async with Ledger.open(pair.primary, replica=pair.standby) as ledger:
+    async with Ledger.open(pair.primary, postgresql=PostgreSQL(replica=pair.standby)) as ledger:
         await ledger.threads.create("t")
         await caught_up(pair.primary, pair.standby)
         await replay(pair.standby, on=False)
@@ -146,7 +146,7 @@ async def test_without_the_position_check_old_states_are_read(pair: Pair, monkey
 
 
 async def test_a_standby_that_is_away_costs_one_attempt(pair: Pair, line: Proxy) -> None:
-    async with Ledger.open(pair.primary, replica=line.url) as ledger:
+    async with Ledger.open(pair.primary, postgresql=PostgreSQL(replica=line.url)) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
         position = await ledger.position()
@@ -165,7 +165,10 @@ async def test_a_primary_is_no_replica(pair: Pair) -> None:
     """Its replay stands still, if it has one: after a promotion what it says of it is no longer so."""
     async with Ledger.open(pair.primary) as ledger:
         await ledger.threads.create("t")
-    async with proxied(pair.primary) as line, Ledger.open(pair.primary, replica=line.url) as ledger:
+    async with (
+        proxied(pair.primary) as line,
+        Ledger.open(pair.primary, postgresql=PostgreSQL(replica=line.url)) as ledger,
+    ):
         assert (await ledger.messages.history("t", last=5, min_position=START)).version == 0
         trips = line.round_trips
         await ledger.messages.history("t", last=5, min_position=START)
@@ -174,7 +177,7 @@ async def test_a_primary_is_no_replica(pair: Pair) -> None:
 
 async def test_an_applications_engine_may_be_the_replica(pair: Pair) -> None:
     engine = create_async_engine(pair.standby.replace("postgresql:", "postgresql+asyncpg:"))
-    async with Ledger.open(pair.primary, replica=engine) as ledger:
+    async with Ledger.open(pair.primary, postgresql=PostgreSQL(replica=engine)) as ledger:
         await ledger.threads.create("t")
         position = await ledger.position()
         await caught_up(pair.primary, pair.standby)
@@ -201,8 +204,8 @@ async def test_a_position_is_reached_where_there_is_no_replica(database: Databas
 
 
 async def test_a_file_has_no_replica(tmp_path: object) -> None:
-    with pytest.raises(StorageError, match="replica"):
-        await Ledger.open(f"{tmp_path}/ledger.db", replica="postgresql://localhost/x")
+    with pytest.raises(InvalidArgument, match="replica needs PostgreSQL"):
+        await Ledger.open(f"{tmp_path}/ledger.db", postgresql=PostgreSQL(replica="postgresql://localhost/x"))
 
 
 async def test_a_replica_sets_the_tenant_for_row_security(pair: Pair, line: Proxy) -> None:
@@ -211,7 +214,7 @@ async def test_a_replica_sets_the_tenant_for_row_security(pair: Pair, line: Prox
     await connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA chatledger TO app")
     await asyncio.to_thread(migrate, pair.primary, rls=True)
     primary, replica = (url.replace("chatledger@", "app@") for url in (pair.primary, line.url))
-    async with Ledger.open(primary, replica=replica, rls=True) as ledger:
+    async with Ledger.open(primary, postgresql=PostgreSQL(replica=replica, rls=True)) as ledger:
         await ledger.threads.create("t")
         position = await ledger.position()
         await caught_up(pair.primary, pair.standby)

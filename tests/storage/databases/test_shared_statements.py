@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, ChatMessage, Ledger, TextPart, Transaction
+from chatledger import Appended, ChatMessage, Ledger, PostgreSQL, TextPart, Transaction
 from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION
 from chatledger.storage.databases import append_queue
@@ -193,7 +193,7 @@ async def test_appends_that_cannot_share_a_statement_wait_for_nobody(
 ) -> None:
     """Threads that the process does not know yet, and all threads of a distributed database."""
     monkeypatch.setattr(append_queue, "PATIENCE", 3_600)
-    async with pg_database.open() as other, pg_database.open(distributed=distributed) as ledger:
+    async with pg_database.open() as other, pg_database.open(postgresql=PostgreSQL(distributed=distributed)) as ledger:
         for thread_id in THREADS:
             await other.threads.create(thread_id)
         async with other.begin() as transaction:

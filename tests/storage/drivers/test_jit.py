@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Ledger, StorageError
+from chatledger import Ledger, PostgreSQL, StorageError
 from chatledger.admin import migrate
 from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.sql import Sql
@@ -69,17 +69,17 @@ async def test_a_connection_that_is_used_again_asks_for_nothing(compiling: Datab
 
 
 async def test_a_replica_compiles_nothing(compiling: Database) -> None:
-    async with Ledger.open(compiling.url, replica=compiling.url) as ledger:
+    async with Ledger.open(compiling.url, postgresql=PostgreSQL(replica=compiling.url)) as ledger:
         assert ledger._guard.replica is not None
         assert await ledger._guard.replica.database.read(ledger._scope.tenant, jit) == ("off", "session")
 
 
 async def test_sessions_that_are_not_ours_alone_keep_their_setting(compiling: Database) -> None:
     """Behind a transaction pooler a session is somebody else's next; an application's engine is its own."""
-    async with compiling.open(pooler="transaction") as ledger:
+    async with compiling.open(postgresql=PostgreSQL(pooler="transaction")) as ledger:
         assert (await ledger._scope.read(jit))[0] == "on"
     engine = create_async_engine(compiling.url.replace("postgresql:", "postgresql+asyncpg:"))
-    async with Ledger.open(engine=engine) as ledger:
+    async with Ledger.open(engine) as ledger:
         assert (await ledger._scope.read(jit))[0] == "on"
     await engine.dispose()
 

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import Ledger, StorageError
+from chatledger import Ledger, PostgreSQL, StorageError
 from chatledger.errors import OutcomeUnknown, RunConflict
 from chatledger.storage.drivers.errors import BRANCHES_KEY, Kind, foreign_run, is_key, read_failure, translate
 from chatledger.storage.schema.tables import INSERTION_ORDER
@@ -171,7 +171,7 @@ async def test_a_server_that_is_lost_at_commit_leaves_the_outcome_open(pg_url: s
 
 
 async def test_an_append_whose_commit_failed_on_another_server_is_tried_again(pg_database: Database) -> None:
-    async with pg_database.open(distributed=True) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
         await ledger.threads.create("t")
         await lose_commits(pg_database, 2)
         appended = await ledger.messages.append("t", turn())
@@ -182,7 +182,7 @@ async def test_an_append_whose_commit_failed_on_another_server_is_tried_again(pg
 async def test_an_append_that_another_server_committed_unheard_finds_itself(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with pg_database.open(distributed=True) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
         await ledger.threads.create("t")
         lose_answer(monkeypatch, await relayed(pg_database.url, LOST))
         appended = await ledger.messages.append("t", turn())
@@ -191,7 +191,7 @@ async def test_an_append_that_another_server_committed_unheard_finds_itself(
 
 
 async def test_the_outcome_of_an_append_is_unknown_if_no_commit_is_heard(pg_database: Database) -> None:
-    async with pg_database.open(distributed=True, timeout=1) as ledger:
+    async with pg_database.open(timeout=1, postgresql=PostgreSQL(distributed=True)) as ledger:
         await ledger.threads.create("t")
         await lose_commits(pg_database, 1_000_000)
         with pytest.raises(OutcomeUnknown):
@@ -201,7 +201,7 @@ async def test_the_outcome_of_an_append_is_unknown_if_no_commit_is_heard(pg_data
 async def test_another_write_says_that_it_may_be_committed(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with pg_database.open(distributed=True) as ledger:
+    async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
         await ledger.threads.create("t")
         lose_answer(monkeypatch, await relayed(pg_database.url, LOST))
         with pytest.raises(StorageError, match=r"may be committed or not.*another server.*shard 102008") as caught:

@@ -206,7 +206,7 @@ async def test_a_page_of_long_messages_holds_eight_mebibytes(ledger: Ledger, mon
 async def test_turns_of_encrypted_messages_are_found_whatever_their_residual(
     database: Database, monkeypatch: pytest.MonkeyPatch, length: int
 ) -> None:
-    async with database.open(keys=KEYS) as ledger:
+    async with database.open(encryption=KEYS) as ledger:
         grouped = [user("?", residual={CONTINUES: True, "more": "x" * length}) for _ in range(2)]
         await stored(ledger, user("1", residual={"more": "x" * length}), user("2"), *grouped, user("3"))
         turns = {size: [one.seq for one in await ledger.messages.history("t", last_turns=size)] for size in (1, 2, 3)}

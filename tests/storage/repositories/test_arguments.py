@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Transaction, admin
 from chatledger.errors import LimitExceeded
@@ -231,5 +232,6 @@ async def test_an_age_that_reaches_into_the_future_is_refused(ledger: Ledger) ->
 
 def test_argument_errors_are_chatledger_errors_and_value_errors(tmp_path: Path) -> None:
     assert issubclass(InvalidArgument, (ChatLedgerError, ValueError))
-    with pytest.raises(InvalidArgument, match="engine does not go with a url"):
-        Ledger.open(tmp_path, engine=create_async_engine("sqlite+aiosqlite://"))
+    engine: Any = create_engine("sqlite://")
+    with pytest.raises(InvalidArgument, match="url must be a str, a path, an AsyncEngine or None, not Engine"):
+        Ledger.open(engine)

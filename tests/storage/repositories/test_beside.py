@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatledger import Feedback, Ledger
+from chatledger import Feedback, Ledger, PostgreSQL
 from chatledger.storage.repositories.beside import count_beside, count_shared_values
 from tests.conversations import assistant, turn
 from tests.storage.schema.test_row_security import owned, secured
@@ -45,7 +45,7 @@ async def test_more_threads_than_one_statement_names(ledger: Ledger) -> None:
 
 
 async def test_under_row_level_security_the_same_is_counted(secured: str) -> None:
-    async with Ledger.open(secured, rls=True) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
         for tenant in (ledger, ledger.tenant("acme")):
             await fill(tenant)
         assert await count_beside(ledger._scope, ["full", "plain", "gone"]) == EVERYTHING

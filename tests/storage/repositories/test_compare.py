@@ -153,7 +153,7 @@ async def test_a_users_ledger_compares_the_scores_of_the_users_own_threads(ledge
 
 
 async def test_metadata_is_read_on_an_encrypted_ledger(database: Database) -> None:
-    async with database.open(keys=KEYS) as ledger:
+    async with database.open(encryption=KEYS) as ledger:
         await ledger.threads.create("t")
         await add_run(ledger, "r1", 1, metadata={"prompt": "v1"})
         await add_run(ledger, "r2", 0, 1, metadata={"prompt": ["v", 2]})

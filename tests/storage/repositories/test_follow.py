@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from chatledger import Ledger, StorageError, ThreadNotFound
+from chatledger import Ledger, PostgreSQL, StorageError, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.models import ThreadChangeKind
 from chatledger.storage.databases import poller, sqlite
@@ -286,7 +286,7 @@ async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database, m
     async with (
         proxied(pg_database.url) as proxy,
         # Each connection prepares the statement, so this ledger has only one.
-        Ledger.open(proxy.url, pool_size=1, max_overflow=0) as ledger,
+        Ledger.open(proxy.url, postgresql=PostgreSQL(pool_size=1, max_overflow=0)) as ledger,
         pg_database.open() as writer,
     ):
         for number in range(100):

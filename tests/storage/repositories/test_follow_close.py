@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, StorageError
+from chatledger import Ledger, PostgreSQL, StorageError
 from chatledger.storage.databases import poller
 from tests.conftest import Database
 from tests.conversations import turn, user
@@ -62,7 +62,7 @@ async def test_close_does_not_wait_for_a_poll(database: Database, monkeypatch: p
 
 async def test_close_does_not_wait_for_a_server_that_is_silent(pg_database: Database) -> None:
     async with proxied(pg_database.url) as proxy:
-        ledger = await Ledger.open(proxy.url, timeout=3_600, pool_size=1, max_overflow=0)
+        ledger = await Ledger.open(proxy.url, timeout=3_600, postgresql=PostgreSQL(pool_size=1, max_overflow=0))
         await ledger.threads.create("t")
         follower = asyncio.create_task(anext(ledger.follow("t")))
         await until_waiting(ledger)

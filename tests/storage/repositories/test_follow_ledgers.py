@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from chatledger import KeyRing, Ledger, StorageError, ThreadNotFound, Transaction
+from chatledger import KeyRing, Ledger, PostgreSQL, StorageError, ThreadNotFound, Transaction
 from chatledger.admin import configure_sqlite
 from chatledger.errors import EncryptionError
 from chatledger.storage.databases import poller
@@ -50,7 +50,7 @@ async def hear_every_change(ledger: Ledger, writer: Ledger) -> Reader:
 
 async def test_two_tenants_are_followed_under_row_level_security(secured: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A statement sees the rows of one tenant, so a poll takes one for each tenant, and not one for each follower."""
-    await follow_two_tenants(secured, monkeypatch, rls=True)
+    await follow_two_tenants(secured, monkeypatch, PostgreSQL(rls=True))
 
 
 async def test_two_tenants_of_a_distributed_database_are_followed(
@@ -58,18 +58,18 @@ async def test_two_tenants_of_a_distributed_database_are_followed(
 ) -> None:
     """One server has the rows of a tenant, so a poll takes a statement for each tenant. One for all asks each."""
     sent = record(monkeypatch)
-    await follow_two_tenants(pg_database.url, monkeypatch, distributed=True)
+    await follow_two_tenants(pg_database.url, monkeypatch, PostgreSQL(distributed=True))
     assert len([one for one in sent if "unnest((SELECT $1::text[]))" in one]) > 4
     assert unbound(sent) == {}
 
 
-async def follow_two_tenants(url: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+async def follow_two_tenants(url: str, monkeypatch: pytest.MonkeyPatch, options: PostgreSQL) -> None:
     """With a statement for each tenant."""
     polls = count_calls(monkeypatch, poller, "_compare")
     async with (
         proxied(url) as proxy,
-        Ledger.open(proxy.url, pool_size=1, max_overflow=0, **options) as ledger,
-        Ledger.open(url, **options) as writer,
+        Ledger.open(proxy.url, postgresql=replace(options, pool_size=1)) as ledger,
+        Ledger.open(url, postgresql=options) as writer,
     ):
         tenants = ("a", "b")
         for tenant in tenants:
@@ -104,7 +104,10 @@ async def trips_of_a_poll(proxy: Proxy, polls: list[int]) -> int:
 
 
 async def test_every_change_is_told_under_row_level_security(secured: str) -> None:
-    async with Ledger.open(secured, rls=True) as ledger, Ledger.open(secured, rls=True) as writer:
+    async with (
+        Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger,
+        Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as writer,
+    ):
         await hear_every_change(ledger.tenant("a"), writer.tenant("a"))
         with pytest.raises(ThreadNotFound):
             await asyncio.wait_for(anext(ledger.tenant("b").follow("t")), LONG)
@@ -114,7 +117,7 @@ async def test_every_change_is_told_under_row_level_security(secured: str) -> No
 
 
 async def test_every_change_of_an_encrypted_tenant_is_told(database: Database) -> None:
-    async with database.open(keys=RING) as ledger, database.open(keys=RING) as writer:
+    async with database.open(encryption=RING) as ledger, database.open(encryption=RING) as writer:
         await hear_every_change(ledger, writer)
 
 
@@ -132,7 +135,7 @@ async def test_a_follower_with_wrong_keys_raises(
     """It waits while there is nothing to decrypt, and raises at the first message, as a history does. It holds up no
     follower of another tenant.
     """
-    async with database.open(keys=RING) as writer, database.open(keys=keys) as ledger:
+    async with database.open(encryption=RING) as writer, database.open(encryption=keys) as ledger:
         await writer.threads.create("t")
         await writer.tenant("acme").threads.create("t")
         mark = (await writer.messages.append("t", [user("?")])).mark
@@ -173,8 +176,8 @@ async def engine_of(database: Database) -> AsyncIterator[AsyncEngine]:
 async def test_every_change_is_told_on_an_engine_of_the_application(database: Database, notify: bool) -> None:
     async with (
         engine_of(database) as engine,
-        Ledger.open(engine=engine, notify=notify) as ledger,
-        database.open(notify=notify, keys=None) as writer,
+        Ledger.open(engine, notify=notify) as ledger,
+        database.open(notify=notify, encryption=None) as writer,
     ):
         await hear_every_change(ledger, writer)
         follower = asyncio.create_task(anext(ledger.follow("t")))
@@ -185,7 +188,7 @@ async def test_every_change_is_told_on_an_engine_of_the_application(database: Da
 
 async def test_what_the_application_commits_itself_is_told(database: Database) -> None:
     """Also that of a transaction on a connection of its own, which sends no hint."""
-    async with engine_of(database) as engine, Ledger.open(engine=engine) as ledger:
+    async with engine_of(database) as engine, Ledger.open(engine) as ledger:
         await ledger.threads.create("t")
         follower = asyncio.create_task(anext(ledger.follow("t")))
         await until_waiting(ledger)
@@ -196,7 +199,7 @@ async def test_what_the_application_commits_itself_is_told(database: Database) -
 
 async def test_an_engine_outlives_its_followers(database: Database) -> None:
     async with engine_of(database) as engine:
-        async with Ledger.open(engine=engine) as ledger:
+        async with Ledger.open(engine) as ledger:
             await ledger.threads.create("t")
             follower = asyncio.create_task(anext(ledger.follow("t")))
             await until_waiting(ledger)
@@ -213,7 +216,7 @@ async def test_a_follower_reads_the_primary_and_not_its_replica(pg_database: Dat
     """A replica may be behind: a state of it would be older than the one that a follower has read."""
     async with (
         proxied(pg_database.url) as line,
-        pg_database.open(replica=line.url, distributed=False) as ledger,
+        pg_database.open(postgresql=PostgreSQL(replica=line.url, distributed=False)) as ledger,
         pg_database.open() as writer,
     ):
         await hear_every_change(ledger, writer)

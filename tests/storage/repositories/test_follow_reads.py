@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, PostgreSQL
 from chatledger.models import ThreadChange
 from chatledger.storage.databases import poller, shared_reads
 from chatledger.storage.drivers.gate import Gate, Place
@@ -96,7 +96,7 @@ async def test_followers_leave_connections_to_others(
         return await wait(gate, limit)
 
     threads = [f"t{number}" for number in range(12)]
-    options = {} if database.url.endswith(".db") else {"pool_size": shared_reads.MOST + 1}  # one for the poll
+    options = {"postgresql": PostgreSQL(pool_size=shared_reads.MOST + 1)}  # one for the poll
     async with database.open() as writer:
         for thread in threads:
             await writer.messages.append(thread, [user("first")], create=True)

@@ -36,7 +36,7 @@ NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 @pytest.fixture(params=["plain", "encrypted"])
 async def own(request: pytest.FixtureRequest, database: Database) -> AsyncIterator[Ledger]:
-    async with Ledger.open(database.url, keys=KEYS if request.param == "encrypted" else None) as ledger:
+    async with Ledger.open(database.url, encryption=KEYS if request.param == "encrypted" else None) as ledger:
         yield ledger
 
 

@@ -81,7 +81,7 @@ async def test_another_tenant_has_values_of_its_own(ledger: Ledger) -> None:
     ids=repr,
 )
 async def test_a_value_comes_back_as_it_went_in(database: Database, value: Any) -> None:
-    for options in ({}, {"keys": RING, "tenant": "sealed"}):
+    for options in ({}, {"encryption": RING, "tenant": "sealed"}):
         async with database.open(**options) as ledger:
             await ledger.kv.put(ADA, "k \0", value)
             found = await ledger.kv.get(ADA, "k \0")
@@ -553,7 +553,7 @@ async def test_no_value_outlives_its_thread(database: Database, ledger: Ledger) 
 
 
 async def test_values_are_encrypted_and_bound_to_their_place(database: Database) -> None:
-    async with database.open(keys=RING) as ledger, raw_connection(database) as run:
+    async with database.open(encryption=RING) as ledger, raw_connection(database) as run:
         await ledger.threads.create("t")
         await ledger.messages.append("t", [user("1")], kv={"appended": "secret"})
         for scope in SCOPES:
@@ -566,6 +566,6 @@ async def test_values_are_encrypted_and_bound_to_their_place(database: Database)
             await ledger.kv.get(ADA, "k")
         assert [type(error) for error in (await ledger.kv.list(ADA)).damaged] == [EncryptionError]
         await run("UPDATE kv SET value = '{' WHERE kind = 'thread'")
-    async with database.open(keys=None) as plain:
+    async with database.open(encryption=None) as plain:
         with pytest.raises(DamagedCell, match=r"^kv\.value of 'thread', 't', 'adk', 'k': damaged"):
             await plain.kv.get((*THREAD, "adk"), "k")

@@ -106,7 +106,7 @@ async def test_the_first_pages_of_many_scopes_share_eight_mebibytes(ledger: Ledg
 
 @pytest.mark.parametrize("name", LISTS)
 async def test_a_users_encrypted_pages_end_too(database: Database, name: str) -> None:
-    async with await database.open(keys=KEYS) as ledger:
+    async with await database.open(encryption=KEYS) as ledger:
         eve = ledger.user("eve")
         add, read = LISTS[name]
         await fill(eve, add)

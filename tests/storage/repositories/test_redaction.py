@@ -169,7 +169,7 @@ async def test_other_words_under_the_id_of_a_redacted_message_are_refused(filled
 
 
 async def test_equal_words_have_another_digest_in_another_place(database: Database) -> None:
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         for name in ("t", "u"):
             await ledger.threads.create(name)
             await ledger.messages.append(name, [user("yes", message_id="m"), user("yes")], rules="lenient")
@@ -285,14 +285,14 @@ async def repeat_a_sync(ledger: Ledger) -> None:
 async def test_no_transaction_is_open_while_a_slow_digest_is_computed(
     database: Database, held: list[tuple[bool, int]], work: Callable[[Ledger], Awaitable[None]], count: int
 ) -> None:
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         await work(ledger)
     assert held == [(True, 0)] * count
 
 
 async def test_an_open_transaction_is_seen(database: Database, held: list[tuple[bool, int]]) -> None:
     """A transaction of the application's stays open, but its event loop goes on."""
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         await ledger.messages.append("t", [user("one", message_id="m")], create=True)
         async with ledger.begin() as tx:
             await tx.threads.update("t", title="held")
@@ -303,13 +303,13 @@ async def test_an_open_transaction_is_seen(database: Database, held: list[tuple[
 
 async def test_with_keys_no_digest_is_slow_and_a_rotation_keeps_them(database: Database, slow: list[str]) -> None:
     first, second = KeyRing({"k1": bytes(32)}), KeyRing({"k1": bytes(32), "k2": bytes(range(32))}, current="k2")
-    async with database.open(keys=first) as ledger:
+    async with database.open(encryption=first) as ledger:
         batch = await deleted(ledger)
     before = await query(database, "SELECT digest_secret FROM tenants")
-    async with database.open(keys=second) as ledger:
+    async with database.open(encryption=second) as ledger:
         assert (await ledger.reencrypt())["tenants"] == 1
     assert await query(database, "SELECT digest_secret FROM tenants") != before
-    async with database.open(keys=KeyRing({"k2": bytes(range(32))})) as ledger:
+    async with database.open(encryption=KeyRing({"k2": bytes(range(32))})) as ledger:
         assert (await ledger.messages.append("d", batch, idempotency_key="k")).replayed
         with pytest.raises(IdConflict):
             await ledger.messages.append("d", [*batch[:-1], batch[0]], idempotency_key="k")
@@ -317,7 +317,7 @@ async def test_with_keys_no_digest_is_slow_and_a_rotation_keeps_them(database: D
 
 
 async def test_a_secret_that_cannot_be_decrypted_refuses_a_repeat(database: Database) -> None:
-    async with database.open(keys=KeyRing({"k1": bytes(32)})) as ledger:
+    async with database.open(encryption=KeyRing({"k1": bytes(32)})) as ledger:
         batch = await deleted(ledger, 2)
         await query(database, "UPDATE tenants SET digest_secret = digest_secret || 'AAAA'")
         with pytest.raises(EncryptionError):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatledger import KeyRing
+from chatledger import Encryption, KeyRing
 from chatledger.errors import EncryptionError
 from chatledger.storage.repositories import reencrypt as module
 from chatledger.storage.rows.encryption import ENCRYPTED
@@ -50,28 +50,28 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_plain_rows_are_encrypted_and_read_the_same(database: Database) -> None:
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         await say_everything(ledger, Said())
         before = await read_everything(ledger)
     seen: list[tuple[int, int]] = []
-    async with database.open(keys=RING, plaintext=True) as ledger:
+    async with database.open(encryption=Encryption(RING, plaintext=True)) as ledger:
         rows = await ledger.reencrypt(progress=lambda done, total: seen.append((done, total)))
         assert set(rows) == {*ENCRYPTED} - {"tenants"}  # without keys there was no secret
         assert await ledger.reencrypt() == {}
     assert (seen[0], seen[2]) == ((1, 3), (3, 3))
     assert await key_ids(database) == {"k1"}
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         assert await read_everything(ledger) == before
 
 
 async def test_a_key_is_replaced_and_can_go(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await say_everything(ledger, Said())
         before = await read_everything(ledger)
-    async with database.open(keys=BOTH) as ledger:
+    async with database.open(encryption=BOTH) as ledger:
         await ledger.reencrypt()
     assert await key_ids(database) == {"k2"}
-    async with database.open(keys=LATER) as ledger:
+    async with database.open(encryption=LATER) as ledger:
         assert await read_everything(ledger) == before
         gone = await ledger.messages.append("t", [assistant("gone", message_id="t gone")])  # redacted since
         assert gone.replayed
@@ -84,11 +84,11 @@ async def test_cells_of_the_first_version_are_read_and_rewritten(
         earlier.setattr(
             KeyRing, "of", lambda ring, _: TenantKeys(ring.current, header_of(ring.current, 1), ring._first)
         )
-        async with database.open(keys=RING) as ledger:
+        async with database.open(encryption=RING) as ledger:
             await say_everything(ledger, Said())
             before = await read_everything(ledger)
     assert await versions(database) == {"1"}
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         assert await read_everything(ledger) == before
         await ledger.messages.append("t", [assistant("gone", message_id="t gone")])  # compares a digest of version 1
         assert set(await ledger.reencrypt()) == set(ENCRYPTED)
@@ -98,20 +98,20 @@ async def test_cells_of_the_first_version_are_read_and_rewritten(
 
 
 async def test_only_the_tenants_own_rows_are_encrypted(database: Database) -> None:
-    async with database.open(keys=RING, tenant="one") as ledger:
+    async with database.open(tenant="one", encryption=RING) as ledger:
         await say_everything(ledger, Said())
         await say_everything(ledger.tenant("two"), Said())
-    async with database.open(keys=BOTH, tenant="one") as ledger:
+    async with database.open(tenant="one", encryption=BOTH) as ledger:
         await ledger.reencrypt()
     assert await key_ids(database) == {"k1", "k2"}
-    async with database.open(keys=RING, tenant="two") as ledger:
+    async with database.open(tenant="two", encryption=RING) as ledger:
         await read_everything(ledger)
 
 
 async def test_appends_of_others_meanwhile_are_kept(database: Database) -> None:
     """They know both keys, and begin to use the next one at any time."""
     rings = {"default": RING}
-    async with database.open(keys=rings.get) as ledger:
+    async with database.open(encryption=Encryption(rings.get)) as ledger:
         for name in ("a", "b"):
             await ledger.threads.create(name)
             await ledger.messages.append(name, turn())
@@ -143,7 +143,7 @@ async def test_appends_of_others_meanwhile_are_kept(database: Database) -> None:
 
 
 async def test_an_interrupted_reencryption_continues(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await say_everything(ledger, Said())
         before = await read_everything(ledger)
 
@@ -154,7 +154,7 @@ async def test_an_interrupted_reencryption_continues(database: Database, monkeyp
         if done == 2:
             raise Stopped
 
-    async with database.open(keys=BOTH) as ledger:
+    async with database.open(encryption=BOTH) as ledger:
         with pytest.raises(Stopped):
             await ledger.reencrypt(progress=stop)
         assert await key_ids(database) == {"k1", "k2"}
@@ -165,7 +165,7 @@ async def test_an_interrupted_reencryption_continues(database: Database, monkeyp
 
 
 async def test_planted_plain_text_is_not_encrypted(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await ledger.threads.create("t", title="mine")
         await query(database, "UPDATE threads SET title = 'planted'")
         with pytest.raises(EncryptionError, check=because("not-encrypted")):
@@ -174,19 +174,19 @@ async def test_planted_plain_text_is_not_encrypted(database: Database) -> None:
 
 
 async def test_without_the_older_key_nothing_is_done(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await ledger.threads.create("t", title="mine")
-    async with database.open(keys=LATER) as ledger:
+    async with database.open(encryption=LATER) as ledger:
         with pytest.raises(
             EncryptionError, check=because("no-key"), match=r"threads\.title of 't': encrypted with the key 'k1'"
         ):
             await ledger.reencrypt()
-    async with database.open(keys=KeyRing({"k1": SECOND, "k2": SECOND}, current="k2")) as ledger:
+    async with database.open(encryption=KeyRing({"k1": SECOND, "k2": SECOND}, current="k2")) as ledger:
         with pytest.raises(EncryptionError, check=because("not-authentic")):
             await ledger.reencrypt()
 
 
 async def test_reencrypting_without_keys_is_refused(database: Database) -> None:
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         with pytest.raises(EncryptionError, match="open the ledger with keys="):
             await ledger.reencrypt()

@@ -369,7 +369,7 @@ async def test_a_format_writes_the_new_words_without_the_old_payload(ledger: Led
 
 
 async def test_the_view_shows_the_new_words(database: Database) -> None:
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", [user("old", message_id="m")])
         await ledger.messages.revise("t", "m", user("new"))

@@ -183,7 +183,7 @@ async def test_the_application_has_the_last_word(asked: Ledger) -> None:
 
 
 async def test_the_run_of_an_encrypted_draft_ends_readably(database: Database) -> None:
-    async with database.open(keys=KEYS) as ledger:
+    async with database.open(encryption=KEYS) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", [user("?")])
         await left(ledger, "Su")

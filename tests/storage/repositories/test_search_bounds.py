@@ -193,14 +193,14 @@ async def test_a_damaged_cell_behind_a_long_text_is_told_once(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "MOST", 1_000)
-    async with sqlite_database.open(keys=KEYS) as ledger:
+    async with sqlite_database.open(encryption=KEYS) as ledger:
         await ledger.threads.create("t")
         for number in range(6):
             await ledger.messages.append("t", [of_parts("x" * 900, "y")])
             await ledger.messages.append("t", [user(f"word{number}")])
     with closing(sqlite3.connect(sqlite_database.url)) as connection, connection:
         connection.execute("UPDATE messages SET text = 'plain' WHERE seq IN (2, 6)")
-    async with sqlite_database.open(keys=KEYS) as ledger:
+    async with sqlite_database.open(encryption=KEYS) as ledger:
         page = await ledger.messages.search("word")
         assert [hit.seq for hit in page] == [12, 10, 8, 4]
         assert len(page.damaged) == 2

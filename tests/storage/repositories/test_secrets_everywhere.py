@@ -41,7 +41,7 @@ class Way:
     @asynccontextmanager
     async def open(self, keys: KeyRing | None = None) -> AsyncIterator[tuple[Ledger, Ledger]]:
         """The ledger of the tenant, and the one that stores and repeats."""
-        async with Ledger.open(self.url, keys=keys, **self.options) as ledger:
+        async with Ledger.open(self.url, **self.options, encryption=keys) as ledger:
             yield ledger, ledger if self.user is None else ledger.user(self.user)
 
 

@@ -54,7 +54,7 @@ async def preview_of(ledger: Ledger, *messages: ChatMessage) -> str | None:
 @pytest.fixture(params=[None, KEYS], ids=["plain", "keys"])
 async def either(request: pytest.FixtureRequest, database: Database) -> Any:
     """A ledger without keys, and one with."""
-    async with database.open(keys=request.param) as ledger:
+    async with database.open(encryption=request.param) as ledger:
         yield ledger
 
 
@@ -90,9 +90,9 @@ async def test_a_preview_has_at_most_200_characters(either: Ledger, said: str) -
 
 
 async def test_a_long_text_is_cut_and_a_long_sealed_one_has_no_preview(database: Database) -> None:
-    async with database.open(keys=None) as plain:
+    async with database.open(encryption=None) as plain:
         assert await preview_of(plain, user("earlier"), user("word " * 1_000_000)) == ("word " * 40)
-    async with database.open(keys=KEYS) as sealed:
+    async with database.open(encryption=KEYS) as sealed:
         sealed = sealed.tenant("sealed")
         assert await preview_of(sealed, user("word " * 1_000)) == "word " * 40
         assert await preview_of(sealed, user("earlier"), user("word " * 2_000)) is None

@@ -152,7 +152,7 @@ async def test_sums_beyond_63_bits_are_exact(ledger: Ledger) -> None:
 
 
 async def test_metadata_is_read_on_an_encrypted_ledger(database: Database) -> None:
-    async with database.open(keys=KEYS) as ledger:
+    async with database.open(encryption=KEYS) as ledger:
         await ledger.threads.create("t")
         for number in range(3):
             await add_run(ledger, "t", f"r{number}", metadata={"prompt": f"v{number % 2}"})

@@ -144,7 +144,7 @@ async def secrets_in_clear(database: Database) -> list[str]:
 @pytest.mark.parametrize("keyed", [True, False], ids=["with keys", "without"])
 async def test_no_form_of_a_word_is_stored_or_logged(keyed: bool, kept: Database) -> None:
     said = SaidOnce()
-    async with read(kept) as everything, kept.open(keys=RING if keyed else None) as ledger:
+    async with read(kept) as everything, kept.open(encryption=RING if keyed else None) as ledger:
         await say_everywhere(ledger, said)
         stored = await everything()
         await forget(ledger)
@@ -178,7 +178,7 @@ def _sha256(text: str) -> str:
 async def test_an_id_that_was_made_of_a_word_is_found(kept: Database) -> None:
     """The search can fail: it finds each of these ids, in the log and the files also when the rows are gone."""
     said = Said()
-    async with read(kept) as everything, kept.open(keys=RING) as ledger:
+    async with read(kept) as everything, kept.open(encryption=RING) as ledger:
         await ledger.threads.create("t")
         for name, make in PLANTED.items():
             word = said(name)

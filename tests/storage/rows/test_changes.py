@@ -52,7 +52,7 @@ async def recorded(ledger: Ledger, message: ChatMessage) -> ChatMessage | None:
 
 @pytest.mark.parametrize("keys", [None, RING], ids=["plain", "keys"])
 async def test_a_change_is_read_as_it_was_recorded(database: Database, keys: Any) -> None:
-    async with database.open(keys=keys) as ledger:
+    async with database.open(encryption=keys) as ledger:
         await ledger.threads.create("t")
         (message,) = (await ledger.messages.append("t", [user("hello\0")])).messages
         assert await recorded(ledger, message) == message
@@ -62,7 +62,7 @@ async def test_a_change_is_read_as_it_was_recorded(database: Database, keys: Any
 
 @pytest.mark.parametrize("body", ["{}", '{"message":{}}', '{"message":{"seq":1},"parts":[1],"calls":[]}'])
 async def test_an_invalid_body_is_a_damaged_cell(database: Database, body: str) -> None:
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         await ledger.threads.create("t")
         (message,) = (await ledger.messages.append("t", [user("hello")])).messages
         await recorded(ledger, message)

@@ -282,7 +282,7 @@ async def told_by_check(ledger: Ledger) -> list[str]:
 @pytest.mark.parametrize("keys", [None, RING], ids=["plain", "keys"])
 @pytest.mark.parametrize("table", [table for table, columns in COLUMNS.items() if any(columns.values())])
 async def test_a_damaged_cell_is_named_or_changes_nothing(database: Database, table: str, keys: KeyRing | None) -> None:
-    async with database.open(keys=keys) as ledger, raw_connection(database) as run:
+    async with database.open(encryption=keys) as ledger, raw_connection(database) as run:
         await fill(ledger)
         before = await readings(ledger)
         assert not any(isinstance(read, Exception) for read in before.values())
@@ -360,7 +360,7 @@ async def test_a_list_returns_the_others_and_reports_the_damaged_one(
 
 
 async def test_a_planted_cell_does_not_hide_the_other_threads(database: Database) -> None:
-    async with database.open(keys=RING) as ledger, raw_connection(database) as run:
+    async with database.open(encryption=RING) as ledger, raw_connection(database) as run:
         await two_of_each(ledger)
         await run(f"UPDATE threads SET metadata = {quoted(BROKEN)} WHERE thread_id = 'u'")
         page = await ledger.threads.list()
@@ -371,7 +371,7 @@ async def test_a_planted_cell_does_not_hide_the_other_threads(database: Database
 
 
 async def test_arguments_that_are_an_object_are_read_as_one(database: Database) -> None:
-    async with database.open(keys=None) as ledger, raw_connection(database) as run:
+    async with database.open(encryption=None) as ledger, raw_connection(database) as run:
         await ledger.threads.create("t")
         asked = call("c").model_copy(update={"arguments": {"a": 1}})
         await ledger.messages.append("t", [user("?"), assistant(calls=[asked])])

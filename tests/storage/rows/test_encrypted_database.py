@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatLedgerError, InvalidArgument, Ledger
+from chatledger import ChatLedgerError, InvalidArgument, Ledger, PostgreSQL
 from chatledger.admin import backup, migrate, schema_status
 from chatledger.errors import EncryptionError
 from chatledger.repositories import Repositories, scope_of
@@ -30,13 +30,13 @@ async def record(database: Database) -> None:
     assert status.encrypted
 
 
-KINDS = [{}, {"distributed": True}]
+KINDS = [{}, {"postgresql": PostgreSQL(distributed=True)}]
 """How a plain ledger is opened."""
 
 
 @pytest.fixture(params=KINDS, ids=["", "distributed"])
 def options(request: pytest.FixtureRequest, database: Database) -> Any:
-    return {"keys": None} | (request.param if database.kind == "postgresql" else {})
+    return {"encryption": None} | (request.param if database.kind == "postgresql" else {})
 
 
 @pytest.mark.parametrize("scope", [in_ledger, in_transaction])
@@ -117,7 +117,7 @@ async def test_deleting_and_reading_need_no_keys(database: Database, options: An
 
 async def test_a_ledger_with_keys_writes_for_all_tenants(database: Database) -> None:
     await record(database)
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         for own in (ledger, ledger.tenant("new")):
             await own.messages.append("t", turn(), create=True)
 
@@ -157,7 +157,7 @@ async def test_the_record_costs_a_distributed_writer_that_looks_one_round_trip(
     }
     trips: dict[str, list[int]] = {name: [] for name in writes}
     for tenant, keys in (("plain", None), ("encrypted", RING)):
-        options: dict[str, Any] = {"tenant": tenant, "keys": keys, "distributed": True}
+        options: dict[str, Any] = {"tenant": tenant, "encryption": keys, "postgresql": PostgreSQL(distributed=True)}
         async with pg_database.open(**options) as other:
             for thread in "tu":
                 await other.threads.create(f"of another {thread}")
@@ -177,7 +177,7 @@ async def test_the_record_costs_a_distributed_writer_that_looks_one_round_trip(
 
 
 async def test_the_record_costs_no_round_trip(pg_database: Database) -> None:
-    async with pg_database.open(keys=None) as other:
+    async with pg_database.open(encryption=None) as other:
         for name in "tu":
             await other.threads.create(name)
     writes: list[tuple[Callable[[Ledger, str], Awaitable[object]], int]] = [

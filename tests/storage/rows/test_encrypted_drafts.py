@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Encryption, Ledger, PostgreSQL
 from chatledger.errors import EncryptionError
 from tests.conftest import Database
 from tests.conversations import turn
@@ -22,13 +22,13 @@ from tests.storage.words import RING
 
 async def mark(database: Database) -> None:
     """By a first write with keys, of the same tenant."""
-    async with database.open(keys=RING, plaintext=True) as ledger:
+    async with database.open(encryption=Encryption(RING, plaintext=True)) as ledger:
         await ledger.threads.create("by another")
 
 
 async def require(database: Database) -> None:
     """By a first write whose keys are required, of another tenant."""
-    async with database.open(keys=REQUIRED, distributed=False, tenant="other") as ledger:
+    async with database.open(tenant="other", encryption=REQUIRED, postgresql=PostgreSQL(distributed=False)) as ledger:
         await ledger.threads.create("by another")
 
 
@@ -37,8 +37,8 @@ CASES: dict[str, tuple[dict[str, Any], Record]] = {
     "migrate": ({}, record),
     "mark": ({}, mark),
     "require": ({"distributed": False}, require),
-    "distributed, migrate": ({"distributed": True}, record),
-    "distributed, mark": ({"distributed": True}, mark),
+    "distributed, migrate": ({"postgresql": PostgreSQL(distributed=True)}, record),
+    "distributed, mark": ({"postgresql": PostgreSQL(distributed=True)}, mark),
 }
 """How a plain ledger is opened, and how the database becomes encrypted. `migrate` alone records a distributed one."""
 
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[dict[str, Any], Record]] = {
 @pytest.fixture(params=list(CASES.values()), ids=list(CASES))
 def case(request: pytest.FixtureRequest, database: Database) -> tuple[dict[str, Any], Record]:
     options, recorded = request.param
-    return {"keys": None} | (options if database.kind == "postgresql" else {}), recorded
+    return {"encryption": None} | (options if database.kind == "postgresql" else {}), recorded
 
 
 async def _feed(draft: Any) -> None:
@@ -105,7 +105,7 @@ async def test_an_append_to_a_thread_whose_end_is_known_stores_nothing(
 async def test_appends_that_are_shared_store_nothing(database: Database) -> None:
     """Those that queue up behind the first one: they share a statement on PostgreSQL, and a commit on SQLite."""
     threads = [f"t{number}" for number in range(16)]
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         for thread in threads:
             await ledger.messages.append(thread, turn(), create=True)
         await mark(database)

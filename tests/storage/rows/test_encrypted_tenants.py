@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import ChatLedgerError, KeyRing, Ledger, ThreadNotFound, Transaction
+from chatledger import ChatLedgerError, Encryption, KeyRing, Ledger, ThreadNotFound, Transaction
 from chatledger.admin import backup, configure_sqlite
 from chatledger.errors import EncryptionError
 from chatledger.repositories import Repositories, scope_of
@@ -79,11 +79,11 @@ async def external(database: Database, **options: Any) -> AsyncIterator[tuple[An
 
 @pytest.mark.parametrize("scope", [in_ledger, in_transaction])
 async def test_every_call_that_writes_is_refused_and_stores_nothing(database: Database, scope: Any) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await fill(ledger, THEIRS)
     before = await everything(database)
     refused = set()
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         for name, calls in CALLS.items():
             for call in calls if name not in DELETE else ():
                 with suppress(ChatLedgerError):
@@ -97,7 +97,7 @@ async def test_every_call_that_writes_is_refused_and_stores_nothing(database: Da
 
 
 async def test_a_transaction_on_a_connection_of_the_caller_is_refused_too(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await fill(ledger, THEIRS)
     before = await everything(database)
     writes: list[Callable[[Transaction], Awaitable[object]]] = [
@@ -118,11 +118,11 @@ async def test_a_transaction_on_a_connection_of_the_caller_is_refused_too(databa
 
 
 async def test_a_thread_of_another_tenant_is_loaded_only_with_keys(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         other = ledger.tenant("other")
         await load_threads(scope_of(ledger), [prepare_thread(scope_of(other), new_thread("t"), turn())])
     assert await encrypted(database) == ["default", "other"]
-    async with database.open(keys=None, tenant="plain") as ledger:
+    async with database.open(tenant="plain", encryption=None) as ledger:
         other = ledger.tenant("other")
         with pytest.raises(EncryptionError, check=because("tenant-encrypted"), match="'other'"):
             await load_threads(scope_of(ledger), [prepare_thread(scope_of(other), new_thread("u"), turn())])
@@ -130,12 +130,12 @@ async def test_a_thread_of_another_tenant_is_loaded_only_with_keys(database: Dat
 
 
 async def test_deleting_needs_no_keys(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         for name in "abcde":
             await ledger.threads.create(name, user_id=name, title="words", created_at=NOON)
             await ledger.messages.append(name, turn(), run_id=f"run of {name}")
         await ledger.threads.create("idle", title="words", created_at=NOON)
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         await ledger.threads.delete("a")
         await ledger.erasures.erase(("thread", "b"))
         await ledger.erasures.erase(("user", "c"))
@@ -150,10 +150,10 @@ async def test_deleting_needs_no_keys(database: Database) -> None:
 
 async def test_words_are_not_redacted_without_keys(database: Database) -> None:
     """The text in place of the words would be plain text among ciphertext."""
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
-        async with database.open(keys=None) as plain:
+        async with database.open(encryption=None) as plain:
             with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
                 await plain.messages.redact("t", 1)
         assert (await ledger.messages.history("t")).messages[0].text == turn()[0].text
@@ -161,21 +161,24 @@ async def test_words_are_not_redacted_without_keys(database: Database) -> None:
 
 async def test_other_tenants_and_a_tenant_without_keys_are_written_as_before(database: Database) -> None:
     rings = {"acme": RING}
-    async with database.open(keys=rings.get, tenant="acme") as ledger:
+    async with database.open(tenant="acme", encryption=Encryption(rings.get)) as ledger:
         await ledger.threads.create("t", title="words")
         assert await ledger.tenant("nobody").threads.find("t") is None
         await ledger.tenant("nobody").threads.create("t")  # no words: a tenant without keys is not encrypted by it
     assert await encrypted(database) == ["acme"]
-    async with database.open(keys=None, tenant="nobody") as ledger:
+    async with database.open(tenant="nobody", encryption=None) as ledger:
         await ledger.messages.append("t", turn())
     rings.clear()
-    async with database.open(keys=rings.get, tenant="acme") as ledger:
+    async with database.open(tenant="acme", encryption=Encryption(rings.get)) as ledger:
         assert (await ledger.erasures.erase(("thread", "t"))).rows["threads"] == 1
 
 
 async def test_a_ledger_that_knows_the_ends_of_threads_is_refused_after_the_rotation(database: Database) -> None:
     """Its next append needs no preflight. But `reencrypt` renews the stamps of what it encrypts."""
-    async with database.open(keys=None) as plain, database.open(keys=RING, plaintext=True) as ledger:
+    async with (
+        database.open(encryption=None) as plain,
+        database.open(encryption=Encryption(RING, plaintext=True)) as ledger,
+    ):
         await plain.threads.create("t")
         await plain.messages.append("t", turn())
         await ledger.reencrypt()
@@ -185,11 +188,11 @@ async def test_a_ledger_that_knows_the_ends_of_threads_is_refused_after_the_rota
 
 
 async def test_a_copy_keeps_the_mark(sqlite_database: Database, tmp_path: Any) -> None:
-    async with sqlite_database.open(keys=RING) as ledger:
+    async with sqlite_database.open(encryption=RING) as ledger:
         await ledger.threads.create("t", title="words")
     copy = Database("sqlite", str(tmp_path / "copy.db"))
     await asyncio.to_thread(backup, sqlite_database.url, copy.url)
-    async with copy.open(keys=None) as ledger:
+    async with copy.open(encryption=None) as ledger:
         with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await ledger.threads.create("u")
 
@@ -214,9 +217,9 @@ async def _stream(own: Repositories) -> None:
 @pytest.mark.parametrize("first", FIRST_WRITES)
 @pytest.mark.parametrize("scope", [in_ledger, in_transaction])
 async def test_the_first_write_marks_the_tenant(database: Database, first: str, scope: Any) -> None:
-    async with database.open(keys=None) as plain:
+    async with database.open(encryption=None) as plain:
         await plain.threads.create("t", rules="lenient")
-    async with database.open(keys=RING, plaintext=True) as ledger:
+    async with database.open(encryption=Encryption(RING, plaintext=True)) as ledger:
         await ledger.threads.list()
         assert await encrypted(database) == []
         async with scope(ledger) as repositories:
@@ -225,13 +228,13 @@ async def test_the_first_write_marks_the_tenant(database: Database, first: str, 
 
 
 async def test_reencrypting_marks_a_tenant_with_nothing_left_to_do(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         assert await ledger.reencrypt() == {}
     assert await encrypted(database) == ["default"]
 
 
 async def test_a_transaction_of_the_caller_that_is_rolled_back_leaves_no_mark_and_no_memory(database: Database) -> None:
-    async with database.open(keys=None) as plain:
+    async with database.open(encryption=None) as plain:
         await plain.threads.create("t", rules="lenient")
     async with external(database, keys=RING, plaintext=True) as (connection, tx):
         outer = await connection.begin_nested()
@@ -248,7 +251,7 @@ async def test_a_transaction_of_the_caller_that_is_rolled_back_leaves_no_mark_an
 
 async def test_a_transaction_that_fails_leaves_a_marked_tenant(database: Database) -> None:
     """Its mark came before it, so it cannot be lost with it and still be remembered."""
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         with pytest.raises(ThreadNotFound):
             async with ledger.begin() as tx:
                 await tx.messages.append("nowhere", turn())
@@ -257,7 +260,7 @@ async def test_a_transaction_that_fails_leaves_a_marked_tenant(database: Databas
 
 
 async def test_many_first_writes_at_once_mark_it_once(database: Database) -> None:
-    async with database.open(keys=RING) as one, database.open(keys=RING) as other:
+    async with database.open(encryption=RING) as one, database.open(encryption=RING) as other:
         made = [ledger.threads.create(f"t{n}", title="words") for n, ledger in enumerate((one, other) * 4)]
         await asyncio.gather(*made)
         assert await encrypted(database) == ["default"]
@@ -265,7 +268,7 @@ async def test_many_first_writes_at_once_mark_it_once(database: Database) -> Non
 
 
 async def test_the_mark_costs_nothing_once_it_is_known(pg_database: Database) -> None:
-    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url, keys=RING) as ledger:
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url, encryption=RING) as ledger:
         await ledger.threads.create("t")
         for _ in range(2):
             await ledger.messages.append("t", turn())
@@ -277,10 +280,10 @@ async def test_the_mark_costs_nothing_once_it_is_known(pg_database: Database) ->
 
 @pytest.mark.parametrize("keys", [None, RING], ids=["plain", "keys"])
 async def test_a_first_append_still_is_a_preflight_and_a_statement(pg_database: Database, keys: KeyRing | None) -> None:
-    async with pg_database.open(keys=keys) as other:
+    async with pg_database.open(encryption=keys) as other:
         for name in "tu":
             await other.threads.create(name)
-    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url, keys=keys) as ledger:
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url, encryption=keys) as ledger:
         await ledger.messages.append("t", [user("?"), assistant("!")])
         before = proxy.round_trips
         await ledger.messages.append("u", [user("?"), assistant("!")])

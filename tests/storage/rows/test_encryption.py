@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Text
 
-from chatledger import InvalidArgument, KeyRing, Ledger, ThreadNotFound, Transaction
+from chatledger import Encryption, InvalidArgument, KeyRing, Ledger, ThreadNotFound, Transaction
 from chatledger.admin import configure_sqlite
 from chatledger.errors import EncryptionError, IdConflict
 from chatledger.models import CONTINUES
@@ -60,7 +60,7 @@ def _holds_text(column: Any) -> bool:
 
 async def test_all_words_are_read_back_and_every_cell_is_encrypted(database: Database) -> None:
     said = Said()
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await say_everything(ledger, said)
         read = repr(await read_everything(ledger))
     assert [word for word in said.words if word not in read and not word.startswith("first")] == []
@@ -76,8 +76,8 @@ async def test_a_ledger_returns_the_same_with_and_without_keys(database: Databas
         return f"{label} \ue0011:k1:\0\ud800"  # which the codec has to escape as well
 
     async with (
-        database.open(tenant="encrypted", keys=RING) as encrypted,
-        database.open(tenant="plain", keys=None) as plain,
+        database.open(tenant="encrypted", encryption=RING) as encrypted,
+        database.open(tenant="plain", encryption=None) as plain,
     ):
         for ledger in (encrypted, plain):
             await say_everything(ledger, word)
@@ -99,17 +99,17 @@ def _without_chance(read: Any) -> Any:
 
 
 async def test_a_missing_key_is_named_and_nothing_is_read(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await say_everything(ledger, Said())
-    for keys in (None, KeyRing({"k2": bytes(32)}), lambda _: None):
-        async with database.open(keys=keys) as ledger:
+    for keys in (None, KeyRing({"k2": bytes(32)}), Encryption(lambda _: None)):
+        async with database.open(encryption=keys) as ledger:
             for read in READERS.values():
                 with pytest.raises(
                     EncryptionError, check=because("no-key"), match="encrypted with the key 'k1'"
                 ) as caught:
                     await read(ledger)
                 assert caught.value.key_id == "k1"
-    async with database.open(keys=OTHER) as ledger:
+    async with database.open(encryption=OTHER) as ledger:
         for read in READERS.values():
             with pytest.raises(EncryptionError, check=because("not-authentic")):
                 await read(ledger)
@@ -122,7 +122,7 @@ async def test_keys_are_asked_for_by_tenant(database: Database) -> None:
         asked.append(tenant)
         return {"acme": RING, "other": OTHER}.get(tenant)
 
-    async with database.open(keys=keys, tenant="acme") as ledger:
+    async with database.open(tenant="acme", encryption=Encryption(keys)) as ledger:
         for one in (ledger, ledger.tenant("other")):
             await one.threads.create("t", title="mine")
             assert (await one.threads.get("t")).title == "mine"
@@ -135,7 +135,7 @@ async def test_keys_are_asked_for_by_tenant(database: Database) -> None:
 
 async def test_words_without_a_key_are_lost_and_can_still_be_erased(database: Database) -> None:
     rings: dict[str, KeyRing] = {"default": RING}
-    async with database.open(keys=rings.get) as ledger:
+    async with database.open(encryption=Encryption(rings.get)) as ledger:
         await say_everything(ledger, Said())
         del rings["default"]
         for read in READERS.values():
@@ -148,11 +148,6 @@ async def test_words_without_a_key_are_lost_and_can_still_be_erased(database: Da
         await ledger.threads.delete("u")
         await ledger.erasures.erase(("tenant",))
         assert list(await ledger.threads.list()) == []
-
-
-async def test_plaintext_without_keys_is_refused_at_once(database: Database) -> None:
-    with pytest.raises(ValueError, match="pass keys as well"):
-        database.open(keys=None, plaintext=True)
 
 
 # --- Tampering --------------------------------------------------------------------------------------------------------
@@ -185,7 +180,7 @@ def _forgeries(cell: str, neighbour: str, of_another_tenant: str, of_another_col
 
 
 async def test_a_cell_that_was_moved_altered_or_planted_is_refused_wherever_it_is(database: Database) -> None:
-    async with database.open(keys=RING) as ledger, raw_connection(database) as run:
+    async with database.open(encryption=RING) as ledger, raw_connection(database) as run:
         await say_everything(ledger, Said())
         await say_everything(ledger.tenant("other"), Said())
         title = (await _cells(run, "threads", "title", "default"))[0][1]
@@ -222,7 +217,7 @@ READER_OF = dict.fromkeys(("messages", "message_parts", "tool_calls"), "historie
 
 
 async def test_a_retry_is_compared_by_its_decrypted_content(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await ledger.threads.create("t")
         first = await ledger.messages.append("t", turn(ids="m"), run_id="r")
         again = await ledger.messages.append("t", turn(ids="m"), run_id="r")
@@ -236,8 +231,8 @@ async def test_turn_starts_are_found_in_encrypted_residuals(database: Database) 
     """A user message that was one message with the results before it begins no turn."""
     grouped = [*turn()[:4], user("and", residual={CONTINUES: True})]
     async with (
-        database.open(keys=RING, tenant="encrypted") as encrypted,
-        database.open(tenant="plain", keys=None) as plain,
+        database.open(tenant="encrypted", encryption=RING) as encrypted,
+        database.open(tenant="plain", encryption=None) as plain,
     ):
         for ledger in (encrypted, plain):
             await ledger.threads.create("t")
@@ -250,7 +245,7 @@ async def test_turn_starts_are_found_in_encrypted_residuals(database: Database) 
 
 async def test_a_redacted_message_stays_redacted(database: Database) -> None:
     said = Said()
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await say_everything(ledger, said)
         await ledger.messages.redact("t", 3, branch=0)
         stored = (await ledger.messages.history("t", branch=0)).messages[2]
@@ -259,7 +254,7 @@ async def test_a_redacted_message_stays_redacted(database: Database) -> None:
 
 
 async def test_a_transaction_encrypts_as_well(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         async with ledger.begin() as tx:
             await tx.threads.create("t", title="mine")
             await tx.messages.append("t", turn())
@@ -280,7 +275,7 @@ async def test_a_callers_own_transaction_takes_keys(database: Database) -> None:
         engine = create_async_engine(f"sqlite+aiosqlite:///{database.url}")
         configure_sqlite(engine)
     async with engine.connect() as connection, connection.begin():
-        own = Transaction(connection, keys=RING)
+        own = Transaction(connection, encryption=RING)
         await own.threads.create("t", title="mine")
         await own.messages.append("t", [user("mine too")])
         assert texts(await own.messages.history("t")) == ["mine too"]
@@ -289,7 +284,7 @@ async def test_a_callers_own_transaction_takes_keys(database: Database) -> None:
 
 
 async def test_sixteen_writers_encrypt_at_once(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await ledger.threads.create("t")
 
         async def write(number: int) -> None:
@@ -302,7 +297,7 @@ async def test_sixteen_writers_encrypt_at_once(database: Database) -> None:
 
 
 async def test_another_tenants_row_is_not_found_whatever_the_keys(database: Database) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await ledger.threads.create("t", title="mine")
         with pytest.raises(ThreadNotFound):
             await ledger.tenant("other").threads.get("t")
@@ -310,13 +305,13 @@ async def test_another_tenants_row_is_not_found_whatever_the_keys(database: Data
 
 async def test_plain_rows_are_read_only_with_plaintext(database: Database) -> None:
     said = Said()
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         await say_everything(ledger, said)
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         for read in READERS.values():
             with pytest.raises(EncryptionError, check=because("not-encrypted")):
                 await read(ledger)
-    async with database.open(keys=RING, plaintext=True) as ledger:
+    async with database.open(encryption=Encryption(RING, plaintext=True)) as ledger:
         read_back = repr(await read_everything(ledger))
         assert [word for word in said.words if word not in read_back and not word.startswith("first")] == []
 
@@ -324,14 +319,14 @@ async def test_plain_rows_are_read_only_with_plaintext(database: Database) -> No
 async def test_a_thread_is_loaded_by_a_ledger_like_the_one_that_prepared_it(database: Database) -> None:
     from tests.storage.repositories.test_bulk import new_thread
 
-    async with Ledger.open(":memory:") as plain, database.open(keys=RING) as ledger:
+    async with Ledger.open(":memory:") as plain, database.open(encryption=RING) as ledger:
         with pytest.raises(InvalidArgument, match="was prepared by a ledger with other keys"):
             await load_threads(scope_of(ledger), [new_thread(plain, "t", [user("plain")])])
 
 
 async def test_a_rotated_ring_reads_both_and_writes_with_the_new_key(database: Database) -> None:
     rings = {"default": RING}
-    async with database.open(keys=rings.get) as ledger:
+    async with database.open(encryption=Encryption(rings.get)) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", [user("old")])
         rings["default"] = NEXT
@@ -350,7 +345,7 @@ async def test_a_ledger_on_an_applications_engine_encrypts(database: Database) -
     else:
         engine = create_async_engine(database.url.replace("postgresql://", "postgresql+asyncpg://"))
     said = Said()
-    async with Ledger.open(engine=engine, keys=RING) as ledger:
+    async with Ledger.open(engine, encryption=RING) as ledger:
         await say_everything(ledger, said)
         read = repr(await read_everything(ledger))
     await engine.dispose()

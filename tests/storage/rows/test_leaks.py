@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import ChatLedgerError, ChatMessage, Ledger
+from chatledger import ChatLedgerError, ChatMessage, Encryption, Ledger
 from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.conversations import call, user
@@ -75,7 +75,7 @@ async def test_no_word_is_left_in_a_file_or_beside_it(
     _log_all(caplog)
     said = Said()
     folder = Path(sqlite_database.url).parent
-    async with sqlite_database.open(keys=RING if keyed else None) as ledger:
+    async with sqlite_database.open(encryption=RING if keyed else None) as ledger:
         errors = await say_and_fail(ledger, said)
         while_open = files(folder)
         assert (folder / "ledger.db-wal").stat().st_size > 0
@@ -94,7 +94,7 @@ async def test_no_word_is_left_on_a_server_in_its_wal_or_its_log(
 ) -> None:
     _log_all(caplog)
     said = Said()
-    async with Ledger.open(logged_url, keys=RING if keyed else None) as ledger:
+    async with Ledger.open(logged_url, encryption=RING if keyed else None) as ledger:
         errors = await say_and_fail(ledger, said)
     folder, own = await _checkpoint(logged_url)
     leaked = {
@@ -131,9 +131,9 @@ async def test_no_plain_text_is_left_in_a_file_after_reencrypt_and_vacuum(
     sqlite_database: Database,
 ) -> None:
     said, path = Said(), Path(sqlite_database.url)
-    async with sqlite_database.open(keys=None) as ledger:
+    async with sqlite_database.open(encryption=None) as ledger:
         await say_everything(ledger, said)
-    async with sqlite_database.open(keys=RING, plaintext=True) as ledger:
+    async with sqlite_database.open(encryption=Encryption(RING, plaintext=True)) as ledger:
         await ledger.reencrypt()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("VACUUM")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Encryption, InvalidArgument
+from chatledger import Encryption, InvalidArgument, PostgreSQL
 from chatledger.admin import schema_status
 from chatledger.errors import EncryptionError
 from tests.conftest import Database
@@ -39,25 +39,25 @@ def options(request: pytest.FixtureRequest, database: Database) -> Any:
 
 @pytest.mark.parametrize("first", FIRST_WRITES)
 async def test_the_first_write_records_the_database(database: Database, first: str) -> None:
-    async with database.open(keys=RING) as ledger:
+    async with database.open(encryption=RING) as ledger:
         await ledger.threads.create("t", rules="lenient")
     assert not await recorded(database)
-    async with database.open(keys=REQUIRED, distributed=False) as ledger:
+    async with database.open(encryption=REQUIRED, postgresql=PostgreSQL(distributed=False)) as ledger:
         await ledger.threads.list()
         assert not await recorded(database)
         await FIRST_WRITES[first](ledger)
     assert await recorded(database)
-    async with database.open(keys=None, tenant="new") as ledger:
+    async with database.open(tenant="new", encryption=None) as ledger:
         with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await ledger.threads.create("t")
 
 
 @pytest.mark.parametrize("first", FIRST_WRITES)
 async def test_a_write_does_not_record_a_distributed_database(pg_database: Database, first: str) -> None:
-    async with pg_database.open(keys=RING, distributed=True) as ledger:
+    async with pg_database.open(encryption=RING, postgresql=PostgreSQL(distributed=True)) as ledger:
         await ledger.threads.create("t", rules="lenient")
     before = await everything(pg_database)
-    async with pg_database.open(keys=REQUIRED, distributed=True) as ledger:
+    async with pg_database.open(encryption=REQUIRED, postgresql=PostgreSQL(distributed=True)) as ledger:
         with pytest.raises(EncryptionError, match="run as the owner of the tables: chatledger migrate --encrypted"):
             await FIRST_WRITES[first](ledger)
         assert await everything(pg_database) == before
@@ -67,14 +67,14 @@ async def test_a_write_does_not_record_a_distributed_database(pg_database: Datab
 
 async def test_a_transaction_of_the_caller_records_it_with_its_commit(database: Database) -> None:
     for end, expected in (("rollback", False), ("commit", True)):
-        async with external(database, keys=REQUIRED) as (connection, tx):
+        async with external(database, encryption=REQUIRED) as (connection, tx):
             await tx.threads.create("t")
             await getattr(connection, end)()
         assert await recorded(database) == expected
 
 
 async def test_reencrypting_records_it(database: Database) -> None:
-    async with database.open(keys=REQUIRED, distributed=False) as ledger:
+    async with database.open(encryption=REQUIRED, postgresql=PostgreSQL(distributed=False)) as ledger:
         assert await ledger.reencrypt() == {}
     assert await recorded(database)
 
@@ -82,11 +82,11 @@ async def test_reencrypting_records_it(database: Database) -> None:
 async def test_without_the_record_it_still_refuses_plain_text(database: Database, options: Any) -> None:
     rings = {"default": RING}
     await record(database)
-    async with database.open(keys=REQUIRED, **options) as ledger:
+    async with database.open(**options, encryption=REQUIRED) as ledger:
         await ledger.threads.create("t", title="mine")
     await forget(database)
     before = await everything(database)
-    async with database.open(keys=Encryption(rings.get, required=True), tenant="new", **options) as ledger:
+    async with database.open(tenant="new", **options, encryption=Encryption(rings.get, required=True)) as ledger:
         for call in CREATING.values():
             with pytest.raises(
                 EncryptionError, check=because("no-key"), match="tenant 'new' has no keys to encrypt with"
@@ -94,7 +94,7 @@ async def test_without_the_record_it_still_refuses_plain_text(database: Database
                 await call(ledger)
     assert await everything(database) == before
     await query(database, "UPDATE threads SET title = 'planted'")
-    async with database.open(keys=REQUIRED, **options) as ledger:
+    async with database.open(**options, encryption=REQUIRED) as ledger:
         with pytest.raises(EncryptionError, check=because("not-encrypted")):
             await ledger.threads.get("t")
         await record(database)
@@ -102,22 +102,22 @@ async def test_without_the_record_it_still_refuses_plain_text(database: Database
 
 
 async def test_deleting_needs_no_keys(database: Database) -> None:
-    async with database.open(keys=REQUIRED, distributed=False) as ledger:
+    async with database.open(encryption=REQUIRED, postgresql=PostgreSQL(distributed=False)) as ledger:
         await ledger.threads.create("t")
-    async with database.open(keys=Encryption(lambda _: None, required=True)) as ledger:
+    async with database.open(encryption=Encryption(lambda _: None, required=True)) as ledger:
         await ledger.threads.delete("t")
         await ledger.erasures.erase(("tenant",))
 
 
 async def test_it_does_not_go_with_what_reads_or_writes_plain_text(database: Database) -> None:
     with pytest.raises(InvalidArgument, match="plaintext does not go with required=True"):
-        database.open(keys=REQUIRED, plaintext=True)
+        Encryption(RING, plaintext=True, required=True)
     nothing: Any = None
     with pytest.raises(InvalidArgument, match="keys must be a KeyRing or a function"):
         Encryption(nothing, required=True)
-    async with database.open(keys=None) as ledger:
+    async with database.open(encryption=None) as ledger:
         await ledger.threads.create("t", title="plain")
-    async with database.open(keys=Encryption(RING), plaintext=True) as ledger:
+    async with database.open(encryption=Encryption(RING, plaintext=True)) as ledger:
         assert (await ledger.threads.get("t")).title == "plain"
     assert not await recorded(database)
 
@@ -125,6 +125,6 @@ async def test_it_does_not_go_with_what_reads_or_writes_plain_text(database: Dat
 async def test_the_log_says_whether_encryption_is_on(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "chatledger.encryption")
     for keys in (None, RING, REQUIRED):
-        async with database.open(keys=keys):
+        async with database.open(encryption=keys):
             pass
     assert caplog.messages == ["encryption: off", "encryption: on", "encryption: on"]

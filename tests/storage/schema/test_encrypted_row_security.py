@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatledger import Encryption, Ledger, StorageError
+from chatledger import Encryption, Ledger, PostgreSQL, StorageError
 from chatledger.admin import migrate, schema_status
 from chatledger.errors import EncryptionError
 from tests.conftest import Database
@@ -21,7 +21,7 @@ __all__ = ["owned", "secured"]
 
 
 async def test_the_record_of_encryption_holds_for_new_tenants_under_row_security(secured: str) -> None:
-    async with Ledger.open(secured, rls=True) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
         await ledger.messages.append("t", turn(), create=True)
         assert (await asyncio.to_thread(migrate, as_owner(secured), encrypted=True)).encrypted
         for own in (ledger, ledger.tenant("new")):
@@ -43,7 +43,10 @@ async def test_keys_that_are_required_record_the_database_for_the_tenants_that_t
     secured: str, pg_url: str, tenant: str
 ) -> None:
     database, required = Database("postgresql", pg_url), Encryption(RING, required=True)
-    async with Ledger.open(secured, tenant="a") as plain, Ledger.open(secured, tenant="b", keys=required) as ledger:
+    async with (
+        Ledger.open(secured, tenant="a") as plain,
+        Ledger.open(secured, tenant="b", encryption=required) as ledger,
+    ):
         for thread in "tu":
             await plain.threads.create(thread, rules="lenient")
             await plain.messages.append(thread, [user("before")])
@@ -69,7 +72,7 @@ async def test_keys_that_are_required_store_nothing_if_the_role_may_not_record_t
 ) -> None:
     await execute(as_owner(secured), f"REVOKE UPDATE ON chatledger.chatledger_version FROM {APP}")
     database = Database("postgresql", pg_url)
-    async with Ledger.open(secured, keys=Encryption(RING, required=True)) as ledger:
+    async with Ledger.open(secured, encryption=Encryption(RING, required=True)) as ledger:
         for _ in range(2):
             with pytest.raises(EncryptionError, match="run as the owner of the tables: chatledger migrate --encrypted"):
                 await ledger.threads.create("t")

@@ -16,7 +16,7 @@ import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Ledger, StorageError, Transaction
+from chatledger import InvalidArgument, Ledger, PostgreSQL, StorageError, Transaction
 from chatledger.admin import migrate, schema_status
 from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.schema.row_security import begin_as, set_tenant
@@ -128,7 +128,7 @@ async def differing(url: str, scope: Any) -> dict[tuple[str, int], list[str]]:
 async def test_without_the_librarys_filter_still_no_foreign_row(
     secured: str, pg_url: str, scope: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Ledger.open(secured, rls=True) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
         await fill(ledger.tenant("a"), THEIRS)
     everything = Database("postgresql", pg_url)
     before = await rows_of(everything, "a")
@@ -155,17 +155,20 @@ async def test_without_filter_and_policies_foreign_rows_are_read_and_written(
 
 
 async def test_every_public_method_does_the_same_under_row_security(secured: str) -> None:
-    async with Ledger.open(secured, rls=True) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
         under = await tell(ledger, in_ledger, "under")
     await asyncio.to_thread(migrate, as_owner(secured), rls=False)
-    async with Ledger.open(secured, rls=False) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=False)) as ledger:
         assert under == await tell(ledger, in_ledger, "apart")
 
 
 @pytest.mark.parametrize(("pooler", "trips"), [("session", 3), ("transaction", 4)])
 async def test_row_security_costs_two_round_trips_more(secured: str, pooler: Any, trips: int) -> None:
     """Each call becomes a transaction that begins by setting the tenant, which takes two more round trips."""
-    async with proxied(secured) as proxy, Ledger.open(proxy.url, pooler=pooler, rls=True) as ledger:
+    async with (
+        proxied(secured) as proxy,
+        Ledger.open(proxy.url, postgresql=PostgreSQL(pooler=pooler, rls=True)) as ledger,
+    ):
         await ledger.threads.create("t")
         for _ in range(2):
             await ledger.messages.append("t", turn(), run_id="r")
@@ -181,7 +184,7 @@ async def test_row_security_costs_two_round_trips_more(secured: str, pooler: Any
     "name", ["a", "'); DROP SCHEMA chatledger CASCADE; --", "\\", "a\0b", "\ud800", "ü'\"$$", "%s:x{}"]
 )
 async def test_a_tenants_name_is_data(secured: str, name: str) -> None:
-    async with Ledger.open(secured, rls=True, tenant=name) as ledger:
+    async with Ledger.open(secured, tenant=name, postgresql=PostgreSQL(rls=True)) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
         await ledger.messages.append("t", turn())
@@ -223,30 +226,30 @@ WEAKER = [
 
 @pytest.mark.parametrize("weaker", WEAKER)
 async def test_a_policy_that_says_something_else_is_refused_and_mended(secured: str, weaker: str) -> None:
-    async with Ledger.open(secured, rls=True):
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)):
         pass
     await execute(as_owner(secured), weaker)
     assert not (await asyncio.to_thread(schema_status, secured)).rls
     with pytest.raises(StorageError, match="--rls"):
-        await Ledger.open(secured, rls=True)
+        await Ledger.open(secured, postgresql=PostgreSQL(rls=True))
     assert (await asyncio.to_thread(migrate, as_owner(secured), rls=True)).rls
-    async with Ledger.open(secured, rls=True):
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)):
         pass
 
 
 async def test_a_policy_beside_ours_may_only_show_less(secured: str) -> None:
     await execute(as_owner(secured), f"CREATE POLICY mine ON chatledger.runs AS RESTRICTIVE TO {APP} USING (true)")
-    async with Ledger.open(secured, rls=True):
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)):
         pass
     await execute(as_owner(secured), f"CREATE POLICY reports ON chatledger.runs FOR SELECT TO {APP} USING (true)")
     with pytest.raises(StorageError, match="'reports' on table runs"):
-        await Ledger.open(secured, rls=True)
+        await Ledger.open(secured, postgresql=PostgreSQL(rls=True))
 
 
 async def test_a_member_of_the_owner_is_refused(secured: str, pg_url: str) -> None:
     await execute(pg_url, f"GRANT {OWNER} TO {APP}")
     with pytest.raises(StorageError, match="the owner of the tables"):
-        await Ledger.open(secured, rls=True)
+        await Ledger.open(secured, postgresql=PostgreSQL(rls=True))
 
 
 async def test_a_ledger_follows_the_database_and_can_require_row_security(
@@ -254,18 +257,18 @@ async def test_a_ledger_follows_the_database_and_can_require_row_security(
 ) -> None:
     await asyncio.to_thread(migrate, owned)
     with pytest.raises(StorageError, match="--rls"):
-        await Ledger.open(owned, rls=True)
+        await Ledger.open(owned, postgresql=PostgreSQL(rls=True))
     assert (await asyncio.to_thread(migrate, owned, rls=True)).rls
     assert (await asyncio.to_thread(migrate, owned)).rls
     assert (await asyncio.to_thread(schema_status, owned)).rls
     with pytest.raises(StorageError, match="rls=False"):
-        await Ledger.open(owned, rls=False)
+        await Ledger.open(owned, postgresql=PostgreSQL(rls=False))
     async with Ledger.open(owned) as ledger:
         await ledger.threads.create("t")
     with pytest.raises(StorageError, match="superuser"):
-        await Ledger.open(pg_url, rls=True)
+        await Ledger.open(pg_url, postgresql=PostgreSQL(rls=True))
     with pytest.raises(StorageError, match="the owner of the tables"):
-        await Ledger.open(owned, rls=True)
+        await Ledger.open(owned, postgresql=PostgreSQL(rls=True))
     assert caplog.text == ""
     async with Ledger.open(pg_url) as ledger:  # as a superuser, for whom no policy holds
         assert await ledger.threads.find("t") is not None
@@ -281,7 +284,7 @@ async def test_row_security_is_switched_on_twice_off_and_on_again(owned: str) ->
 
 
 async def test_a_session_without_a_tenant_sees_no_row(secured: str) -> None:
-    async with Ledger.open(secured, rls=True) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
         await fill(ledger, THEIRS)
     connection = await asyncpg.connect(secured)
     for name in [*(table.name for table in INSERTION_ORDER), *VIEWS]:
@@ -295,7 +298,7 @@ async def test_two_tenants_take_turns_on_a_callers_connection(secured: str) -> N
     """Each call sets its own tenant first."""
     engine = create_async_engine(secured.replace("postgresql:", "postgresql+asyncpg:"))
     async with engine.begin() as connection:
-        a, b = (Transaction(connection, tenant=name, rls=True) for name in ("a", "b"))
+        a, b = (Transaction(connection, tenant=name, postgresql=PostgreSQL(rls=True)) for name in ("a", "b"))
         for own in (a, b, a):
             await own.threads.create("t", exist_ok=True)
             await own.messages.append("t", turn())
@@ -310,14 +313,14 @@ async def test_a_revision_sees_every_row_and_secures_its_new_tables(
     """After a downgrade and an upgrade, `0003` has created its tables again, with the policies of the others. The views
     work with their readers' rights all the time.
     """
-    async with Ledger.open(secured, rls=True) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
         await ledger.threads.create("t")
     await asyncio.to_thread(migrate, as_owner(secured), to="0002")
     assert (await asyncio.to_thread(schema_status, secured)).rls
     assert await views_of_readers(secured) == ["scores", "transcript"]
     assert (await asyncio.to_thread(migrate, as_owner(secured))).rls
     assert await views_of_readers(secured) == sorted(VIEWS)
-    async with Ledger.open(secured, rls=True) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
         assert await ledger.threads.find("t") is not None
 
 
@@ -334,7 +337,7 @@ async def test_partitions_are_secured_too(owned: str) -> None:
     await create_partitioned(owned, 2)
     assert (await asyncio.to_thread(migrate, owned, rls=True)).rls
     await execute(owned, RIGHTS)
-    async with Ledger.open(as_app(owned), rls=True, tenant="a") as ledger:
+    async with Ledger.open(as_app(owned), tenant="a", postgresql=PostgreSQL(rls=True)) as ledger:
         await fill(ledger, THEIRS)
         assert await ledger.tenant("b").threads.find(THEIRS.thread) is None
     connection = await asyncpg.connect(owned)
@@ -345,8 +348,8 @@ async def test_partitions_are_secured_too(owned: str) -> None:
 
 async def test_a_file_has_no_row_security(tmp_path: Any) -> None:
     path = tmp_path / "ledger.db"
-    with pytest.raises(StorageError, match="PostgreSQL"):
-        await Ledger.open(path, rls=True)
+    with pytest.raises(InvalidArgument, match="rls needs PostgreSQL"):
+        await Ledger.open(path, postgresql=PostgreSQL(rls=True))
     with pytest.raises(StorageError, match="PostgreSQL"):
         await asyncio.to_thread(migrate, path, rls=True)
     assert not path.exists()
@@ -381,7 +384,7 @@ async def create_partitioned(url: str, partitions: int) -> None:
 
 async def test_an_append_cancelled_before_the_tenant_is_set_leaves_no_coroutine_behind(secured: str) -> None:
     """The append closes the coroutine that never began: otherwise the interpreter would warn about it."""
-    async with proxied(secured) as proxy, Ledger.open(proxy.url, rls=True) as ledger:
+    async with proxied(secured) as proxy, Ledger.open(proxy.url, postgresql=PostgreSQL(rls=True)) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", [user("first")])  # from here on the cached tip lets it through at once
         proxy.cut("hang", 1)
@@ -393,6 +396,6 @@ async def test_an_append_cancelled_before_the_tenant_is_set_leaves_no_coroutine_
 
 
 async def test_a_window_does_not_count_the_draft_that_it_leaves_out(secured: str) -> None:
-    async with Ledger.open(secured, rls=True) as ledger:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
         await store(ledger.tenant("a"))
         await compare(ledger.tenant("a"))

@@ -90,10 +90,10 @@ def _require_transaction(connection: Connection) -> None:
     if connection.dialect.name != "sqlite":
         return
     if not connection.exec_driver_sql("PRAGMA foreign_keys").scalar():
-        raise StorageError("this engine does not enforce foreign keys; call chatledger.configure_sqlite(engine)")
+        raise StorageError("this engine does not enforce foreign keys; call chatledger.admin.configure_sqlite(engine)")
     driver: Any = connection.connection.driver_connection
     if not driver.in_transaction:
-        raise StorageError("the driver did not begin a transaction; call chatledger.configure_sqlite(engine)")
+        raise StorageError("the driver did not begin a transaction; call chatledger.admin.configure_sqlite(engine)")
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from chatledger.errors import ChatLedgerError, SchemaMismatch, StorageError
 from chatledger.storage.databases.database import OpenDatabase
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
+from chatledger.storage.databases.postgresql_options import PostgreSQL, refuse_on_sqlite, refuse_pool
 from chatledger.storage.databases.replica import Replica
 from chatledger.storage.databases.shared_sqlite import SharedSqliteDatabase
 from chatledger.storage.databases.sqlite import SqliteDatabase
@@ -26,8 +27,8 @@ from chatledger.storage.drivers.urls import (
     sqlite_path,
     without_password,
 )
-from chatledger.storage.schema.distribution import has_citus, is_worker, only_servers_distribute
-from chatledger.storage.schema.row_security import agreed, only_postgresql
+from chatledger.storage.schema.distribution import has_citus, is_worker
+from chatledger.storage.schema.row_security import agreed
 from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.intruders import refuse_intruders
 from chatledger.storage.upgrade.versions import (
@@ -35,46 +36,21 @@ from chatledger.storage.upgrade.versions import (
     SchemaStatus,
     create_schema,
     read_status,
-    require_schema_name,
     require_usable,
 )
 
 
 async def open_database(
-    url: str | os.PathLike[str] | None,
-    engine: AsyncEngine | None,
-    *,
-    schema: str,
-    pooler: str,
-    migrate: bool | None,
-    rls: bool | None,
-    distributed: bool | None,
-    timeout: float,
-    pool: PoolLimits,
+    url: str | os.PathLike[str] | AsyncEngine | None, options: PostgreSQL, *, migrate: bool | None, timeout: float
 ) -> OpenDatabase:
-    """With `migrate` None, a file is migrated and PostgreSQL is not. With `rls` or `distributed` None, the database is
-    asked. `timeout`: the time limit of a call in seconds. `pool`: the limits of a PostgreSQL pool that the ledger
-    creates.
-    """
-    if engine is not None:
-        return await open_engine(engine, schema=schema, rls=rls, distributed=distributed, timeout=timeout)
+    """With `migrate` None, a file is migrated and PostgreSQL is not. `timeout`: the time limit of a call in seconds."""
+    if isinstance(url, AsyncEngine):
+        return await open_engine(url, options, timeout=timeout)
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
-        if rls:
-            raise only_postgresql()
-        if distributed:
-            raise only_servers_distribute()
+        refuse_on_sqlite(options)
         return await open_sqlite(address, migrate=migrate is not False, timeout=timeout)
-    return await open_postgresql(
-        address,
-        schema=schema,
-        pooler=pooler,
-        migrate=migrate is True,
-        rls=rls,
-        distributed=distributed,
-        timeout=timeout,
-        pool=pool,
-    )
+    return await open_postgresql(address, options, migrate=migrate is True, timeout=timeout)
 
 
 async def open_sqlite(url: URL, *, migrate: bool, timeout: float) -> OpenDatabase:
@@ -140,54 +116,41 @@ def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
     return SchemaMismatch(None, status.expected, command, detail)
 
 
-async def open_replica(
-    replica: str | AsyncEngine, database: OpenDatabase, *, schema: str, pooler: str, pool: PoolLimits
-) -> Replica:
+async def open_replica(replica: str | AsyncEngine, database: OpenDatabase, options: PostgreSQL) -> Replica:
     """A standby of the database. Nothing is sent to it yet. On an error, the database itself is closed."""
+    assert isinstance(database, PostgresqlDatabase)
     try:
-        if not isinstance(database, PostgresqlDatabase):
-            raise StorageError("a replica needs PostgreSQL; a SQLite file cannot have one")
         if database.distributed:
             raise StorageError(
                 "a database that is distributed by tenant cannot have a replica: a position is the coordinator's, and "
                 "the standby of another server may be behind it; leave out replica"
             )
-        return _make_replica(replica, schema=schema, pooler=pooler, primary=database, pool=pool)
+        return _make_replica(replica, database, options)
     except BaseException:
         await database.close()
         raise
 
 
-def _make_replica(
-    replica: str | AsyncEngine, *, schema: str, pooler: str, primary: PostgresqlDatabase, pool: PoolLimits
-) -> Replica:
-    rls, timeout = primary.secured, primary.timeout
+def _make_replica(replica: str | AsyncEngine, primary: PostgresqlDatabase, options: PostgreSQL) -> Replica:
+    schema, pool, rls, timeout = options.schema, options.pool, primary.secured, primary.timeout
     if isinstance(replica, AsyncEngine):
         return Replica(PostgresqlDatabase(replica, schema, owned=False, secured=rls, timeout=timeout))
-    engine = create_postgresql_engine(read_url(replica), pooler=pooler, timeout=timeout, pool=pool, bounds_locks=True)
+    engine = create_postgresql_engine(
+        read_url(replica), pooler=options.pooler, timeout=timeout, pool=pool, bounds_locks=True
+    )
     return Replica(PostgresqlDatabase(engine, schema, owned=True, secured=rls, timeout=timeout, pool=pool))
 
 
-async def open_postgresql(
-    url: URL,
-    *,
-    schema: str,
-    pooler: str,
-    migrate: bool,
-    rls: bool | None,
-    distributed: bool | None,
-    timeout: float,
-    pool: PoolLimits,
-) -> OpenDatabase:
-    require_schema_name(schema)
-    if migrate and pooler == "transaction":  # the migrator's lock belongs to a session, which this pooler shares
+async def open_postgresql(url: URL, options: PostgreSQL, *, migrate: bool, timeout: float) -> OpenDatabase:
+    schema, pool = options.schema, options.pool
+    if migrate and options.pooler == "transaction":  # the migrator's lock belongs to a session, which it shares
         raise StorageError(
             "a migration cannot run through a transaction pooler; migrate with the server's own address, then open "
             "without migrate=True"
         )
 
     def make_engine(limits: PoolLimits) -> AsyncEngine:
-        return create_postgresql_engine(url, pooler=pooler, timeout=timeout, pool=limits, bounds_locks=True)
+        return create_postgresql_engine(url, pooler=options.pooler, timeout=timeout, pool=limits, bounds_locks=True)
 
     engine = make_engine(pool)
     try:
@@ -196,7 +159,7 @@ async def open_postgresql(
 
             await upgrade_engine(engine, schema)
         command = f"chatledger migrate --url {shlex.quote(without_password(url))}"
-        tables = await require_engine(engine, schema, command, rls=rls, distributed=distributed)
+        tables = await require_engine(engine, schema, command, rls=options.rls, distributed=options.distributed)
     except BaseException:
         await engine.dispose()
         raise
@@ -212,22 +175,20 @@ async def open_postgresql(
     )
 
 
-async def open_engine(
-    engine: AsyncEngine, *, schema: str, rls: bool | None, distributed: bool | None, timeout: float
-) -> OpenDatabase:
+async def open_engine(engine: AsyncEngine, options: PostgreSQL, *, timeout: float) -> OpenDatabase:
     """A database on the application's own engine. The application configures the engine and disposes of it."""
+    refuse_pool(options)
     if engine.dialect.name not in ("postgresql", "sqlite"):
         raise StorageError(
             f"{engine.dialect.name} is not supported; use PostgreSQL with asyncpg or SQLite with aiosqlite"
         )
-    postgresql = engine.dialect.name == "postgresql"
-    own_schema = require_schema_name(schema) if postgresql else None
-    if rls and not postgresql:
-        raise only_postgresql()
-    if distributed and not postgresql:
-        raise only_servers_distribute()
+    postgresql, schema = engine.dialect.name == "postgresql", options.schema
+    if not postgresql:
+        refuse_on_sqlite(options)
     command = "chatledger migrate --url <the engine's URL>"
-    tables = await require_engine(engine, own_schema, command, rls=rls, distributed=distributed)
+    tables = await require_engine(
+        engine, schema if postgresql else None, command, rls=options.rls, distributed=options.distributed
+    )
     if not postgresql:
         return SharedSqliteDatabase(engine, timeout)
     return PostgresqlDatabase(
@@ -268,7 +229,7 @@ async def require_engine(
                 foreign_keys = (await connection.exec_driver_sql("PRAGMA foreign_keys")).scalar()
                 if not foreign_keys:
                     raise StorageError(
-                        "this engine does not enforce foreign keys; call chatledger.configure_sqlite(engine)"
+                        "this engine does not enforce foreign keys; call chatledger.admin.configure_sqlite(engine)"
                     )
             status = await connection.run_sync(read_status, schema)
             if status.found is None and schema is not None and await connection.run_sync(is_worker, schema):

@@ -27,7 +27,7 @@ class NoPlace(Exception):
     """All connections of the ledger's own pool were in use for as long as the call may wait."""
 
     def __init__(self, places: float, seconds: float) -> None:
-        super().__init__(f"all {places:,} were in use for {seconds:g} seconds; Ledger.open(pool_size=…) makes more")
+        super().__init__(f"all {places:,} were in use for {seconds:g} seconds; PostgreSQL(pool_size=…) makes more")
 
 
 class NoSecondPlace(NoPlace):

@@ -53,6 +53,7 @@ Address: TypeAlias = str | os.PathLike[str] | URL | None
 ./chatledger.db.
 """
 ADDRESS = Kind("a str, a path or None", str, os.PathLike, URL, NoneType)
+ADDRESS_OR_ENGINE = Kind("a str, a path, an AsyncEngine or None", str, os.PathLike, URL, AsyncEngine, NoneType)
 
 
 def read_url(url: Address) -> URL:
@@ -234,7 +235,7 @@ async def _meet_arrays(connection: Any) -> None:
 
 
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:
-    """Set up an application's own SQLite engine for a ledger (`Ledger.open(engine=…)`). Call it once, before the
+    """Set up an application's own SQLite engine for a ledger (`Ledger.open(engine)`). Call it once, before the
     engine's first connection.
 
         engine = create_async_engine("sqlite+aiosqlite:///service.db")

@@ -38,7 +38,8 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
     if (encryption := scope.tenant.encryption) is None:
         raise EncryptionError(
             "no-key",
-            "there are no keys to encrypt with; open the ledger with keys=, or give `chatledger --keys FILE reencrypt`",
+            "there are no keys to encrypt with; open the ledger with encryption=…, or give `chatledger --keys FILE "
+            "reencrypt`",
         )
     await scope.mark_encrypted()
     rows: Counter[str] = Counter()

@@ -94,5 +94,5 @@ def refuse_recorded(sql: Sql, tenant: Tenant) -> None:
 
 
 def tenant_encrypted(tenant: str) -> EncryptionError:
-    detail = f"tenant {tenant!r} is encrypted; open the ledger with keys=…, or give `chatledger --keys FILE …`"
+    detail = f"tenant {tenant!r} is encrypted; open the ledger with encryption=…, or give `chatledger --keys FILE …`"
     return EncryptionError("tenant-encrypted", detail)

@@ -102,18 +102,12 @@ class EncryptionKeys:
     KeyRing, in place of a function, serves every tenant.
     """
 
-    def __init__(self, keys: KeyRing | Keys | Given | None, *, plaintext: bool) -> None:
-        if plaintext and keys is None:
-            raise InvalidArgument("plaintext", "applies only to a ledger with keys; pass keys as well")
-        self._required = isinstance(keys, Given) and keys.required
-        if plaintext and self._required:
-            raise InvalidArgument(
-                "plaintext", "does not go with required=True, which refuses plain text; leave one out"
-            )
-        if isinstance(keys, Given):
-            keys = keys.keys
+    def __init__(self, encryption: KeyRing | Given | None) -> None:
+        given = Given(encryption) if isinstance(encryption, KeyRing) else encryption
+        self._required = given is not None and given.required
+        self._plaintext = given is not None and given.plaintext
+        keys = None if given is None else given.keys
         self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
-        self._plaintext = plaintext
         self._marked: set[str] = set()
         self.counts = CellCounts()
 

@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias, cast
@@ -91,34 +91,37 @@ decryption calls it, from any thread, so it must answer from memory.
 """
 
 
+@dataclass(frozen=True, slots=True)
 class Encryption:
-    """Keys for `Ledger.open(keys=…)`, and whether the database has to be encrypted as a whole.
+    """Keys for `Ledger.open(encryption=…)`, and what the ledger does with plain text.
 
-        ledger = await Ledger.open(url, keys=Encryption(read_keys("keys.json"), required=True))
+        ledger = await Ledger.open(url, encryption=Encryption(read_keys("keys.json"), required=True))
 
     With `required`, the first write records that the database is encrypted, as `chatledger migrate --encrypted` does.
     It raises EncryptionError, and stores nothing, if its role may not record it or the tables are distributed by
     tenant: run the command first. From then on a ledger without keys stores nothing, for no tenant. This ledger itself
     never stores or reads plain text, even if somebody removed the record: a tenant without keys raises EncryptionError.
-    Raises InvalidArgument if `keys` is no KeyRing and no function.
+    Raises InvalidArgument if `keys` is no KeyRing and no function, and for `plaintext` with `required`.
     """
 
-    __slots__ = ("keys", "required")
-
-    keys: KeyRing | Keys
-    """The keys, as `Ledger.open` takes them."""
-    required: bool
+    keys: KeyRing | Keys = field(repr=False)
+    """The ring of all tenants, or a function that returns the ring of a tenant."""
+    plaintext: bool = False
+    """Whether the ledger also reads cells that were stored before there were keys."""
+    required: bool = False
     """Whether the database has to be encrypted as a whole."""
 
-    def __init__(self, keys: KeyRing | Keys, *, required: bool = False) -> None:
-        require(_GIVEN, keys=keys)
-        require(BOOL, required=required)
-        self.keys = keys
-        self.required = required
+    def __post_init__(self) -> None:
+        require(_KEYS, keys=self.keys)
+        require(BOOL, plaintext=self.plaintext, required=self.required)
+        if self.plaintext and self.required:
+            raise InvalidArgument(
+                "plaintext", "does not go with required=True, which refuses plain text; leave one out"
+            )
 
 
-_GIVEN = Kind("a KeyRing or a function", KeyRing, cast(type, Callable))
-KEYS = Kind("a KeyRing, a function, an Encryption or None", KeyRing, Encryption, cast(type, Callable), NoneType)
+_KEYS = Kind("a KeyRing or a function", KeyRing, cast(type, Callable))
+ENCRYPTION = Kind("a KeyRing, an Encryption of a KeyRing or of a function, or None", KeyRing, Encryption, NoneType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +174,8 @@ class Cipher:
 
 def read_keys(path: str | os.PathLike[str]) -> Keys:
     """Read the keys of all tenants from a JSON file: `{tenant: {"current": id, "keys": {id: base64 of 32 bytes}}}`.
-    Returns the function that `Ledger.open(keys=…)` takes. The file is read once, so open the ledger again after a
-    change.
+    Returns a function: `Ledger.open(encryption=Encryption(read_keys(path)))`. The file is read once, so open the ledger
+    again after a change.
 
     Raises EncryptionError if the file cannot be read, if others than its owner can read it, if another user than root
     and this one owns it, or if it has another form, and MissingExtra without `chatledger[crypto]`.

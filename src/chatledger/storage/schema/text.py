@@ -76,7 +76,7 @@ def _decoded(stored: str) -> str:
 
 
 def no_keys(key_id: str, place: str | None = None) -> EncryptionError:
-    detail = f"encrypted with the key {key_id!r}, and no keys were given; open the ledger with keys=…"
+    detail = f"encrypted with the key {key_id!r}, and no keys were given; open the ledger with encryption=…"
     return EncryptionError("no-key", detail, place, key_id=key_id)
 
 

@@ -42,7 +42,7 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
     processes may write meanwhile. Only its owner can read the file. Blocking: in a running event loop, call it in a
     thread.
 
-        await asyncio.to_thread(chatledger.backup, "service.db", "backups/2026-05-01.db")
+        await asyncio.to_thread(chatledger.admin.backup, "service.db", "backups/2026-05-01.db")
 
     `url` is that of `Ledger.open`. `progress` receives the number of pages copied and the number of all pages. The copy
     has as many bytes as the database, and the check reads it once more.

@@ -79,7 +79,7 @@ def migrate(
     """Migrate a database up or down to revision `to`, and return its status. Blocking: in a running event loop, call it
     with `asyncio.to_thread`.
 
-        status = chatledger.migrate("postgresql://owner@db/chat")
+        status = chatledger.admin.migrate("postgresql://owner@db/chat")
         print(status.found)
 
     `url` is that of `Ledger.open`. `to` is `head` (the default), `base` or the number of a revision, and `schema` the
@@ -169,7 +169,7 @@ def _in_new_loop(work: Coroutine[Any, Any, SchemaStatus]) -> SchemaStatus:
         return asyncio.run(work)
     work.close()
     raise StorageError(
-        "this call blocks; in a running event loop use: await asyncio.to_thread(chatledger.migrate, url)"
+        "this call blocks; in a running event loop use: await asyncio.to_thread(chatledger.admin.migrate, url)"
     )
 
 

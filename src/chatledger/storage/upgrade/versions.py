@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, inspect, text
 from sqlalchemy.schema import CreateSchema
 
-from chatledger.errors import SchemaMismatch, StorageError
+from chatledger.errors import InvalidArgument, SchemaMismatch
 from chatledger.storage.schema import row_security
 from chatledger.storage.schema.columns import Moment
 from chatledger.storage.schema.tables import SCHEMA, metadata
@@ -68,7 +68,8 @@ class SchemaStatus:
 def require_schema_name(schema: str) -> str:
     """The name, if it is safe between double quotes in every statement. Upper case stays upper case."""
     if _SCHEMA_NAME.fullmatch(schema) is None:
-        raise StorageError(f"not a schema name: {schema!r}; up to 63 letters, digits, _ and -, with no digit in front")
+        detail = f"must have up to 63 letters, digits, _ and -, with no digit in front, not {schema!r:.80}"
+        raise InvalidArgument("schema", detail)
     return schema
 
 
