@@ -250,6 +250,19 @@ def _with_options(node: ast.Call, source: Source) -> str | None:
     return f"{source(node.func)}({', '.join([*first, *named])})"
 
 
+def _replica(node: ast.Call, source: Source) -> str | None:
+    """`ledger.messages.history(t, min_position=p)` as `ledger.replica(p).messages.history(t)`."""
+    assert isinstance(node.func, ast.Attribute)
+    position = next((one.value for one in node.keywords if one.arg == "min_position"), None)
+    of = source(node.func.value).removesuffix(".messages")
+    if position is None or of.split(".")[0] in ("tx", "transaction"):
+        return None
+    called = source(node.func).removeprefix(of)
+    rest = [one for one in node.keywords if one.value is not position]
+    named = [f"{one.arg}={source(one.value)}" if one.arg else f"**{source(one.value)}" for one in rest]
+    return f"{of}.replica({source(position)}){called}({', '.join([*map(source, node.args), *named])})"
+
+
 def _encryption(given: dict[str, str]) -> str | None:
     if "plaintext" in given:
         return f"Encryption({given.get('keys', 'None')}, plaintext={given['plaintext']})"
@@ -258,6 +271,7 @@ def _encryption(given: dict[str, str]) -> str | None:
 
 
 CALLS: dict[str, Change] = {
+    "history": _replica,
     "open": _opens,
     "abandoned": _abandoned,
     "append": _puts,

@@ -35,6 +35,7 @@ from chatledger.models import Limits, Metrics, Progress, RulesLevel, ThreadChang
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL
+from chatledger.storage.databases.replica import require_position
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
 from chatledger.storage.drivers.urls import ADDRESS_OR_ENGINE, TIMEOUT
 from chatledger.storage.history.window import Window
@@ -177,7 +178,7 @@ class Ledger(Repositories):
         require(STR, name=name)
         self._scope.refuse_view("tenant")
         scope = self._guard.scope(name, self._scope.rules, self._scope.limits)
-        return self._view(scope)
+        return self._view(replace(scope, position=self._scope.position))
 
     def user(self, user_id: str) -> Ledger:
         """The same tenant as one user sees it: the threads with this `user_id`, and their messages, branches, runs,
@@ -200,6 +201,21 @@ class Ledger(Repositories):
         encode_key(user_id, "user_id")
         return self._view(replace(self._scope, tenant=self._scope.tenant.seen_by(user_id)))
 
+    def replica(self, position: str) -> Ledger:
+        """The same tenant or user, whose histories a standby may answer that has replayed past `position`, which
+        `position` returned. So a read never lacks what was committed before that. It costs no round trip.
+
+            position = await ledger.position()
+            history = await ledger.replica(position).messages.history(thread_id)
+
+        If the standby is behind or away, the primary answers, as it does for every other call, in transactions, and if
+        the ledger was opened without a standby (`PostgreSQL(replica=…)`). Closing the returned ledger does nothing,
+        because this one owns the connections. Raises InvalidCursor for a text that is no position.
+        """
+        require(STR, position=position)
+        require_position(position)
+        return self._view(replace(self._scope, position=position))
+
     def _view(self, scope: Scope) -> Ledger:
         return observed(Ledger, "", scope.observer)(self._guard, scope, owner=False)
 
@@ -210,9 +226,8 @@ class Ledger(Repositories):
         return self._guard.metrics()
 
     async def position(self) -> str:
-        """The present position of the database's write-ahead log, after every commit up to now. Pass it as the
-        `min_position` of a `history`, so that a replica answers only if it has replayed past these commits. One round
-        trip. On SQLite the position is always the same.
+        """The present position of the database's write-ahead log, after every commit up to now, for `ledger.replica`.
+        One round trip. On SQLite the position is always the same.
         """
         with self._guard.reading() as database:
             return await database.position()

@@ -116,10 +116,11 @@ async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Dat
             ledger.runs.list(cursor=word),
             ledger.feedback.list(events=True, cursor=word),
             ledger.erasures.list(cursor=word),
-            ledger.messages.history("other", min_position=word),
         ):
             with pytest.raises((NotFound, InvalidCursor)):
                 await refused
+        with pytest.raises(InvalidCursor):
+            ledger.replica(word)
         after = await asyncio.to_thread(all_rows, database)
         assert {table: rows for table, rows in after.items() if table not in ("erasures", "tenants")} == {
             table: rows for table, rows in before.items() if table not in ("erasures", "tenants")

@@ -337,7 +337,6 @@ class Repositories:
         run_id: str | None = None,
         user_id: str | None = None,
         partials: bool = True,
-        min_position: str | None = None,
     ) -> FormattedHistory:
         """Read a history in a provider's or framework's format: `.payload` is what that format's own API takes. The
         arguments that choose the window, and the errors, are those of `messages.history`.
@@ -358,7 +357,7 @@ class Repositories:
         objects that the format does not have or that cannot hold a value.
         """
         require(STR, thread_id=thread_id, format=format)
-        require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)
+        require(STR_OR_NONE, run_id=run_id, user_id=user_id)
         require(INT_OR_NONE, branch=branch, limit=limit, before=before, after=after)
         require(INT_OR_NONE, newest=newest, last=last, last_turns=last_turns, max_tokens=max_tokens)
         require(FUNCTION_OR_NONE, count_tokens=count_tokens)
@@ -382,7 +381,6 @@ class Repositories:
             run_id=run_id,
             user_id=user_id,
             partials=partials,
-            min_position=min_position,
         )
         return await apart(lambda: wanted.write(history), history.messages)
 

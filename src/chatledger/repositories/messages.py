@@ -259,7 +259,6 @@ class MessageRepository:
         run_id: str | None = None,
         user_id: str | None = None,
         partials: bool = True,
-        min_position: str | None = None,
     ) -> History:
         """The messages of a branch (None: the active one) in order: the whole branch or a window of it, in one state.
 
@@ -290,9 +289,6 @@ class MessageRepository:
         and calls by four, rounded up, and counts nothing for media. Custom messages, which no model gets, are not
         counted. Reads the returned turns plus one.
 
-        With `min_position`, a replica that has replayed past that `ledger.position()` may answer. Otherwise the primary
-        answers.
-
         A window of up to 1,000 messages, except by turns, tokens or run, is one statement on PostgreSQL. Its cost grows
         with the window, not with the thread; without a window, the call reads the whole branch.
 
@@ -301,8 +297,6 @@ class MessageRepository:
         """
         if type(partials) is not bool:
             require(BOOL, partials=partials)
-        if min_position is not None:
-            require(STR_OR_NONE, min_position=min_position)
         tenant = self._scope.tenant
         if user_id is not None:
             require(STR_OR_NONE, user_id=user_id)
@@ -322,7 +316,7 @@ class MessageRepository:
             run_id=run_id,
             partials=partials,
         )
-        return await self._scope.history(window, min_position=min_position)
+        return await self._scope.history(window)
 
     async def sizes(
         self,

@@ -23,7 +23,7 @@ Shape: TypeAlias = Literal["call", "block", "iteration"]
 End: TypeAlias = Callable[[BaseException | None, str | None], None]
 """Called at the end of a call with its error, if any, and the id of the thread that it returned, if any."""
 
-VIEWS = {"tenant", "user", "metrics"}
+VIEWS = {"tenant", "user", "replica", "metrics"}
 """Calls that send nothing to the database."""
 
 _log = logging.getLogger("chatledger.calls")

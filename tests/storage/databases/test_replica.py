@@ -79,7 +79,8 @@ async def line(pair: Pair) -> AsyncIterator[Proxy]:
 async def asked(ledger: Ledger, line: Proxy, position: str | None, thread: str = "t") -> tuple[int, int]:
     """The version that a history gives, and the round trips to the standby that it took."""
     before = line.round_trips
-    version = (await ledger.messages.history(thread, last=10, min_position=position)).version
+    reader = ledger if position is None else ledger.replica(position)
+    version = (await reader.messages.history(thread, last=10)).version
     return version, line.round_trips - before
 
 
@@ -89,7 +90,7 @@ async def test_the_standby_answers_once_it_has_replayed_that_far(pair: Pair, lin
         await ledger.messages.append("t", turn())
         first = await ledger.position()
         await caught_up(pair.primary, pair.standby)
-        await ledger.messages.history("t", last=10, min_position=first)  # connects, and prepares its statements
+        await ledger.replica(first).messages.history("t", last=10)  # connects, and prepares its statements
         assert await asked(ledger, line, first) == (5, 2)
         await replay(pair.standby, on=False)
         await ledger.messages.append("t", turn())
@@ -110,14 +111,14 @@ async def test_a_replica_answers_whole_histories_and_formats_too(pair: Pair, lin
         await caught_up(pair.primary, pair.standby)
         direct = await ledger.messages.history("t")
         assert line.round_trips == 0
-        assert await ledger.messages.history("t", min_position=position) == direct
+        assert await ledger.replica(position).messages.history("t") == direct
         assert line.round_trips > 0
         before = line.round_trips
-        formatted = await ledger.history("t", format="openai-chat", min_position=position)
+        formatted = await ledger.replica(position).history("t", format="openai-chat")
         assert line.round_trips > before
         assert formatted.messages == direct.messages
         with pytest.raises(ThreadNotFound):
-            await ledger.messages.history("nobody's", min_position=position)
+            await ledger.replica(position).messages.history("nobody's")
 
 
 async def test_no_read_ever_lacks_what_was_stored_before_its_position(pair: Pair) -> None:
@@ -130,7 +131,7 @@ async def test_no_read_ever_lacks_what_was_stored_before_its_position(pair: Pair
             if number % 10 in (3, 6):
                 await replay(pair.standby, on=number % 10 == 6)
             for window in ({"last": 5}, {}, {"last_turns": 1}):
-                read = await ledger.messages.history("t", min_position=position, **window)  # type: ignore[arg-type]
+                read = await ledger.replica(position).messages.history("t", **window)  # type: ignore[arg-type]
                 assert read.version >= version, "the standby answered with an older state"
 
 
@@ -142,7 +143,7 @@ async def test_without_the_position_check_old_states_are_read(pair: Pair, monkey
         await caught_up(pair.primary, pair.standby)
         await replay(pair.standby, on=False)
         await ledger.messages.append("t", turn())
-        assert (await ledger.messages.history("t", last=5, min_position=await ledger.position())).version == 0
+        assert (await ledger.replica(await ledger.position()).messages.history("t", last=5)).version == 0
 
 
 async def test_a_standby_that_is_away_costs_one_attempt(pair: Pair, line: Proxy) -> None:
@@ -151,12 +152,12 @@ async def test_a_standby_that_is_away_costs_one_attempt(pair: Pair, line: Proxy)
         await ledger.messages.append("t", turn())
         position = await ledger.position()
         await caught_up(pair.primary, pair.standby)
-        assert (await ledger.messages.history("t", min_position=position)).version == 5
+        assert (await ledger.replica(position).messages.history("t")).version == 5
         line.down = True
         line.cut("before", 1)
         connections = line.connections
         for _ in range(3):
-            assert (await ledger.messages.history("t", min_position=position)).version == 5
+            assert (await ledger.replica(position).messages.history("t")).version == 5
         assert line.spare()
         assert line.connections == connections
 
@@ -169,9 +170,9 @@ async def test_a_primary_is_no_replica(pair: Pair) -> None:
         proxied(pair.primary) as line,
         Ledger.open(pair.primary, postgresql=PostgreSQL(replica=line.url)) as ledger,
     ):
-        assert (await ledger.messages.history("t", last=5, min_position=START)).version == 0
+        assert (await ledger.replica(START).messages.history("t", last=5)).version == 0
         trips = line.round_trips
-        await ledger.messages.history("t", last=5, min_position=START)
+        await ledger.replica(START).messages.history("t", last=5)
         assert line.round_trips == trips + 1
 
 
@@ -181,10 +182,10 @@ async def test_an_applications_engine_may_be_the_replica(pair: Pair) -> None:
         await ledger.threads.create("t")
         position = await ledger.position()
         await caught_up(pair.primary, pair.standby)
-        assert (await ledger.messages.history("t", min_position=position)).version == 0
+        assert (await ledger.replica(position).messages.history("t")).version == 0
         assert (await ledger.tenant("b").threads.find("t")) is None
         with pytest.raises(ThreadNotFound):
-            await ledger.tenant("b").messages.history("t", min_position=position)
+            await ledger.replica(position).tenant("b").messages.history("t")
     async with engine.connect():  # which closing the ledger leaves open
         pass
     await engine.dispose()
@@ -194,13 +195,13 @@ async def test_a_position_is_reached_where_there_is_no_replica(database: Databas
     async with database.open() as ledger:
         await ledger.threads.create("t")
         position = await ledger.position()
-        assert (await ledger.messages.history("t", min_position=position)).version == 0
-        async with ledger.begin() as tx:
+        assert (await ledger.replica(position).messages.history("t")).version == 0
+        async with ledger.replica(position).begin() as tx:
             await tx.messages.append("t", turn())
-            assert (await tx.messages.history("t", min_position=position)).version == 5
+            assert (await tx.messages.history("t")).version == 5
         for wrong in ("", "0", "0/0; DROP", "0/g", "1/123456789"):
             with pytest.raises(InvalidCursor):
-                await ledger.messages.history("t", min_position=wrong)
+                ledger.replica(wrong)
 
 
 async def test_a_file_has_no_replica(tmp_path: object) -> None:
@@ -220,7 +221,21 @@ async def test_a_replica_sets_the_tenant_for_row_security(pair: Pair, line: Prox
         await caught_up(pair.primary, pair.standby)
         for window in ({"last": 5}, {}, {"last_turns": 1}):
             trips = line.round_trips
-            history = await ledger.messages.history("t", min_position=position, **window)  # type: ignore[arg-type]
+            history = await ledger.replica(position).messages.history("t", **window)  # type: ignore[arg-type]
             assert (history.version, line.round_trips > trips) == (0, True)
     await connection.execute("DROP OWNED BY app; DROP ROLE app")
     await connection.close()
+
+
+async def test_a_view_of_a_position_is_a_view_of_the_same_user(database: Database) -> None:
+    async with database.open() as ledger:
+        mine = ledger.user("ada")
+        await mine.threads.create("t")
+        position = await ledger.position()
+        for view in (ledger.user("ada").replica(position), ledger.replica(position).user("ada")):
+            assert (await view.messages.history("t")).version == 0
+            assert await view.threads.find("t")
+        with pytest.raises(ThreadNotFound):
+            await ledger.user("bob").replica(position).messages.history("t")
+        await ledger.replica(position).close()  # leaves the ledger open
+        assert await ledger.threads.find("t")

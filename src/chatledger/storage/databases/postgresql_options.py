@@ -37,7 +37,7 @@ class PostgreSQL:
     max_overflow: int = POOL.overflow
     """Maximum number of further connections while all of those are busy."""
     replica: str | AsyncEngine | None = field(default=None, repr=False)  # a URL may have a password
-    """The URL or engine of a standby, for the histories of `ledger.replica`."""
+    """The URL or engine of a standby, for the histories of `ledger.replica(position)`."""
     rls: bool | None = None
     """True requires row-level security, and sets the tenant in each transaction. With None the ledger asks the
     database; a Transaction does not ask, and does not set the tenant.

@@ -25,7 +25,7 @@ RETRY_AFTER = 10.0
 
 def require_position(position: str) -> None:
     """Raises InvalidCursor for a text that is no position."""
-    if not isinstance(position, str) or _POSITION.fullmatch(position) is None:
+    if _POSITION.fullmatch(position) is None:
         raise InvalidCursor(position, "not a position that ledger.position() returned")
 
 

@@ -28,7 +28,7 @@ from chatledger.storage.databases.begun import BEGUN, begun, refuse_inside_trans
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.poller import Poller
-from chatledger.storage.databases.replica import Replica, require_position
+from chatledger.storage.databases.replica import Replica
 from chatledger.storage.databases.served import Abroad
 from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import Sql
@@ -66,6 +66,8 @@ class Scope:
     counters: Counters = field(default_factory=Counters)
     observer: Observer | None = None
     """Notified of each public call; None without an observer."""
+    position: str | None = None
+    """A standby that has replayed past it may answer histories; None: only the primary answers."""
 
     @property
     def user_id(self) -> str | None:
@@ -117,16 +119,13 @@ class Scope:
             self.counters.add("unknown_outcomes")
             _log.warning("the outcome of an append to thread %s is unknown", shown(thread_id))
 
-    async def history(self, window: Window, *, min_position: str | None = None) -> History:
-        """With `min_position`, a replica that has replayed past it may answer. Raises InvalidCursor for a text that is
-        no position.
-        """
-        if min_position is not None:
-            require_position(min_position)
+    async def history(self, window: Window) -> History:
+        """If the scope has a position, a replica that has replayed past it may answer."""
+        position = self.position
         with self._reading() as database:
             replica = None if self.guard is None or database is not self.database else self.guard.replica
-            if min_position is not None and replica is not None:
-                history = await replica.history(window, min_position)
+            if position is not None and replica is not None:
+                history = await replica.history(window, position)
                 if history is not None:
                     return history
             return await database.history(window)
