@@ -63,7 +63,8 @@ def test_a_command_that_shows_or_stores_content_does_not_start_without_keys(
     refused = chatledger(*words.split(), "--tenant", tenant, url=url, given=b'[{"role": "user", "content": "plain"}]')
     assert (refused.code, refused.out) == (3, "")
     assert (
-        f"tenant '{tenant}' is encrypted; open the ledger with keys=…, or give `chatledger --keys FILE" in refused.err
+        f"tenant '{tenant}' is encrypted; open the ledger with encryption=…, or give `chatledger --keys FILE"
+        in refused.err
     )
     assert rows(database) == before
 

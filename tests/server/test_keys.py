@@ -18,7 +18,7 @@ from tests.server.conftest import by_header, client_of, json_of
 from tests.storage.words import RING
 
 PATHS = ["/v1/threads", "/v1/threads/t/messages", "/", "/threads/t", "/v1/usage", "/healthz"]
-SAYS = "open the ledger with keys="
+SAYS = "open the ledger with encryption="
 
 
 async def record(url: str) -> None:

@@ -76,7 +76,7 @@ def kind(request: pytest.FixtureRequest) -> tuple[str, Database]:
 @pytest.fixture
 async def ledger(kind: tuple[str, Database]) -> AsyncIterator[Ledger]:
     name, database = kind
-    keys = {"keys": KEYS} if name == "encrypted" else {}
+    keys = {"encryption": KEYS} if name == "encrypted" else {}
     async with known(database, "ada" if name == "of a user" else None, **keys) as opened:
         yield opened
 

@@ -188,5 +188,5 @@ async def test_without_the_older_key_nothing_is_done(database: Database) -> None
 
 async def test_reencrypting_without_keys_is_refused(database: Database) -> None:
     async with database.open(encryption=None) as ledger:
-        with pytest.raises(EncryptionError, match="open the ledger with keys="):
+        with pytest.raises(EncryptionError, match="open the ledger with encryption="):
             await ledger.reencrypt()

@@ -93,7 +93,7 @@ def database(kind: str, request: pytest.FixtureRequest) -> Database:
 
 @pytest.fixture
 async def ledger(kind: str, database: Database) -> AsyncIterator[Ledger]:
-    async with database.open(**({"keys": KEYS} if kind == "encrypted" else {})) as opened:
+    async with database.open(**({"encryption": KEYS} if kind == "encrypted" else {})) as opened:
         yield opened
 
 

@@ -157,7 +157,7 @@ async def test_a_batch_ends_before_it_has_many_bytes(
             batches.append(sum(len(text or "") for text in texts))
 
     monkeypatch.setattr(search, "_Rows", Counted)
-    async with database.open(**({"keys": KEYS} if encrypted else {})) as ledger:
+    async with database.open(**({"encryption": KEYS} if encrypted else {})) as ledger:
         await ledger.threads.create("t", rules="lenient")
         await ledger.threads.create("other")
         await ledger.messages.append("other", [user("word in a short text")])

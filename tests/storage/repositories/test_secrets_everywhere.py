@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import KeyRing, Ledger
+from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.errors import Erased, IdConflict
 from chatledger.ids import erasure_digest
 from chatledger.repositories import scope_of
@@ -49,11 +49,11 @@ class Way:
 def way(request: pytest.FixtureRequest) -> Way:
     if request.param == "row-level security":
         beneath = Database("postgresql", request.getfixturevalue("pg_url"))
-        return Way(request.getfixturevalue("secured"), beneath, {"rls": True})
+        return Way(request.getfixturevalue("secured"), beneath, {"postgresql": PostgreSQL(rls=True)})
     name = "sqlite_database" if request.param.startswith("sqlite") else "pg_database"
     found: Database = request.getfixturevalue(name)
     if request.param == "distributed":
-        return Way(found.url, found, {"distributed": True})
+        return Way(found.url, found, {"postgresql": PostgreSQL(distributed=True)})
     return Way(found.url, found, user="ada")
 
 
@@ -130,7 +130,7 @@ async def test_each_statement_is_bound_to_its_tenant(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch, keys: KeyRing | None
 ) -> None:
     sent = record(monkeypatch)
-    way = Way(pg_database.url, pg_database, {"distributed": True})
+    way = Way(pg_database.url, pg_database, {"postgresql": PostgreSQL(distributed=True)})
     async with way.open(keys) as (ledger, own):
         sent.clear()
         await own.messages.append("d", SAID, create=True, idempotency_key="k")

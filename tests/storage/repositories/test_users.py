@@ -40,7 +40,7 @@ SKIPPED = {"open", "close", "begin", "over"}
 
 
 def with_keys() -> dict[str, Any]:
-    return {"keys": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
+    return {"encryption": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ Record = Callable[[Database], Awaitable[None]]
 CASES: dict[str, tuple[dict[str, Any], Record]] = {
     "migrate": ({}, record),
     "mark": ({}, mark),
-    "require": ({"distributed": False}, require),
+    "require": ({"postgresql": PostgreSQL(distributed=False)}, require),
     "distributed, migrate": ({"postgresql": PostgreSQL(distributed=True)}, record),
     "distributed, mark": ({"postgresql": PostgreSQL(distributed=True)}, mark),
 }

@@ -110,7 +110,7 @@ async def test_a_transaction_on_a_connection_of_the_caller_is_refused_too(databa
             with pytest.raises(
                 EncryptionError,
                 check=because("tenant-encrypted"),
-                match="tenant 'default' is encrypted; open the ledger with keys=…",
+                match="tenant 'default' is encrypted; open the ledger with encryption=…",
             ):
                 await write(tx)
         await connection.commit()
@@ -236,14 +236,14 @@ async def test_reencrypting_marks_a_tenant_with_nothing_left_to_do(database: Dat
 async def test_a_transaction_of_the_caller_that_is_rolled_back_leaves_no_mark_and_no_memory(database: Database) -> None:
     async with database.open(encryption=None) as plain:
         await plain.threads.create("t", rules="lenient")
-    async with external(database, keys=RING, plaintext=True) as (connection, tx):
+    async with external(database, encryption=Encryption(RING, plaintext=True)) as (connection, tx):
         outer = await connection.begin_nested()
         await tx.messages.append("t", [user("?")])
         await outer.rollback()
         await tx.messages.append("t", [user("!")])
         await connection.commit()
     assert await encrypted(database) == ["default"]
-    async with external(database, tenant="other", keys=RING) as (connection, tx):
+    async with external(database, tenant="other", encryption=RING) as (connection, tx):
         await tx.threads.create("t", title="words")
         await connection.rollback()
     assert await encrypted(database) == ["default"]

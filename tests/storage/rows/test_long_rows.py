@@ -56,7 +56,7 @@ async def deciding_threads(
 async def test_long_histories_are_decoded_in_a_thread(
     database: Database, monkeypatch: pytest.MonkeyPatch, read: str, *, encrypted: bool
 ) -> None:
-    options = {"keys": KEYS} if encrypted else {}
+    options = {"encryption": KEYS} if encrypted else {}
     assert await deciding_threads(database, monkeypatch, LONG["texts"], read, **options) == {False}
 
 
@@ -134,7 +134,7 @@ async def writing_threads(
 async def test_long_writes_are_encoded_and_encrypted_in_a_thread(
     database: Database, monkeypatch: pytest.MonkeyPatch, write: str, *, encrypted: bool
 ) -> None:
-    options = {"keys": KEYS} if encrypted else {}
+    options = {"encryption": KEYS} if encrypted else {}
     loops, count = await writing_threads(database, monkeypatch, WRITES[write], LONG["texts"], **options)
     assert loops == set()
     assert count > 0 or write == "a value beside"
