@@ -31,7 +31,7 @@ from tests.hostile.calls import calls_of, make
 from tests.storage.repositories.test_users import SECRET, usual
 from tests.storage.repositories.test_users import bob as bob
 
-WITHOUT = {"open", "over", "tenant", "user", "metrics", "threads.prepare"}
+WITHOUT = {"open", "over", "tenant", "user", "replica", "metrics", "threads.prepare"}
 """Calls that ask the database for nothing, and opening, which has no observer yet."""
 
 

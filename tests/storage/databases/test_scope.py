@@ -380,6 +380,7 @@ LIFETIME = {
     "open",
     "tenant",
     "user",
+    "replica",
     "begin",
     "close",
     "metrics",

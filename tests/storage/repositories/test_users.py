@@ -35,7 +35,7 @@ SECRET = "s3cr3t"
 """It stands in all that Bob stores."""
 BOBS = {"thread_id": "bob's", "run_id": "run of bob", "message_id": "bob's message", "branch": 1, "seq": 1, "after": 1}
 """The ids of Bob's things, by the name of the argument."""
-SKIPPED = {"open", "close", "begin", "over"}
+SKIPPED = {"open", "close", "begin", "over", "replica"}
 """They reach no thread by themselves."""
 
 

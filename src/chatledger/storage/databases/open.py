@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from chatledger.errors import ChatLedgerError, SchemaMismatch, StorageError
 from chatledger.storage.databases.database import OpenDatabase
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
-from chatledger.storage.databases.postgresql_options import PostgreSQL, refuse_on_sqlite, refuse_pool
+from chatledger.storage.databases.postgresql_options import PostgreSQL, pool_of, refuse_on_sqlite, refuse_pool
 from chatledger.storage.databases.replica import Replica
 from chatledger.storage.databases.shared_sqlite import SharedSqliteDatabase
 from chatledger.storage.databases.sqlite import SqliteDatabase
@@ -132,7 +132,7 @@ async def open_replica(replica: str | AsyncEngine, database: OpenDatabase, optio
 
 
 def _make_replica(replica: str | AsyncEngine, primary: PostgresqlDatabase, options: PostgreSQL) -> Replica:
-    schema, pool, rls, timeout = options.schema, options.pool, primary.secured, primary.timeout
+    schema, pool, rls, timeout = options.schema, pool_of(options), primary.secured, primary.timeout
     if isinstance(replica, AsyncEngine):
         return Replica(PostgresqlDatabase(replica, schema, owned=False, secured=rls, timeout=timeout))
     engine = create_postgresql_engine(
@@ -142,7 +142,7 @@ def _make_replica(replica: str | AsyncEngine, primary: PostgresqlDatabase, optio
 
 
 async def open_postgresql(url: URL, options: PostgreSQL, *, migrate: bool, timeout: float) -> OpenDatabase:
-    schema, pool = options.schema, options.pool
+    schema, pool = options.schema, pool_of(options)
     if migrate and options.pooler == "transaction":  # the migrator's lock belongs to a session, which it shares
         raise StorageError(
             "a migration cannot run through a transaction pooler; migrate with the server's own address, then open "

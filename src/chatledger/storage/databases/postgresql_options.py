@@ -57,14 +57,14 @@ class PostgreSQL:
         require(_REPLICA, replica=self.replica)
         require(BOOL_OR_NONE, rls=self.rls, distributed=self.distributed)
 
-    @property
-    def pool(self) -> PoolLimits:
-        """Both numbers of the pool."""
-        return PoolLimits(self.pool_size, self.max_overflow)
-
 
 DEFAULT = PostgreSQL()
 POSTGRESQL_OR_NONE = Kind("a PostgreSQL or None", PostgreSQL, NoneType)
+
+
+def pool_of(options: PostgreSQL) -> PoolLimits:
+    """The size of the pools that the ledger makes."""
+    return PoolLimits(options.pool_size, options.max_overflow)
 
 
 def refuse_on_sqlite(options: PostgreSQL) -> None:
