@@ -28,7 +28,7 @@ from chatledger import ChatMessage, Feedback, Ledger
 try:
     from chatledger.admin import migrate
 except ModuleNotFoundError:  # a commit from before administration had a module of its own
-    from chatledger import migrate  # type: ignore[no-redef]
+    from chatledger.admin import migrate
 
 LONG = 1_000
 WRITERS = 16

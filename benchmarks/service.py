@@ -20,7 +20,7 @@ from benchmarks.measure import Call, race
 from benchmarks.progress import say
 from benchmarks.report import Row, Target, sample_rows
 from benchmarks.turns import turns
-from chatledger import ChatMessage, Ledger, OpenTelemetry, Thread
+from chatledger import ChatMessage, Ledger, OpenTelemetry, Payload, Thread
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 
@@ -116,7 +116,7 @@ async def _format_rows(ledger: Ledger, extent: Extent) -> list[Row]:
     for number in range(KEPT // 2):
         await ledger.messages.append(chat, _turn(number))
     written = (await ledger.history(chat, format=RESPONSES)).payload
-    await ledger.append(responses, written, format=RESPONSES)
+    await ledger.messages.append(responses, Payload(written, RESPONSES))
 
     async def read(_number: int) -> None:
         await ledger.messages.history(responses)

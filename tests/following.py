@@ -65,7 +65,10 @@ class Reader:
         """Follow from the cursor until the reader has the stored history."""
         history = await ledger.messages.history(self.thread)
         if not self.has(history):
-            async with asyncio.timeout(LONG), aclosing(ledger.follow(self.thread, after=self.cursor)) as changes:
+            async with (
+                asyncio.timeout(LONG),
+                aclosing(ledger.messages.follow(self.thread, cursor=self.cursor)) as changes,
+            ):
                 async for change in changes:
                     self.apply(change)
                     if self.has(history):

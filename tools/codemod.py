@@ -270,11 +270,83 @@ def _encryption(given: dict[str, str]) -> str | None:
     return f"Encryption({keys})" if keys and _FUNCTION.search(keys) else keys
 
 
+_NO_LEDGER = (
+    "messages",
+    "client",
+    "http",
+    "httpx",
+    "pairing",
+    "clients",
+    "kv",
+    "recorder",
+    "store",
+    "self",
+    "peer",
+    "inside",
+)
+"""What else has calls of these names."""
+
+
+def _is_ledger(node: ast.Call, source: Source) -> bool:
+    assert isinstance(node.func, ast.Attribute)
+    of = source(node.func.value)
+    return not (of.endswith("]") or "Recorder(" in of or re.split(r"\W+", of)[-1].endswith(_NO_LEDGER))
+
+
+def _named(node: ast.Call, source: Source) -> dict[str, str]:
+    return {one.arg or "**": source(one.value) for one in node.keywords}
+
+
+def _again(of: str, first: list[str], named: dict[str, str]) -> str:
+    return f"{of}({', '.join([*first, *(f'{k}={v}' if k != '**' else f'**{v}' for k, v in named.items())])})"
+
+
+def _append(node: ast.Call, source: Source) -> str | None:
+    """`ledger.append(t, payload, format=f)` as `ledger.messages.append(t, Payload(payload, f))`."""
+    assert isinstance(node.func, ast.Attribute)
+    given, named = list(map(source, node.args)), _named(node, source)
+    if not _is_ledger(node, source) or len(given) + ("payload" in named) != 2 or given[0].startswith("*"):
+        return _puts(node, source)
+    value = named.pop("payload") if "payload" in named else given[1]
+    form = named.pop("format", None)
+    payload = f"Payload({value})" if form is None else f"Payload({value}, {form})"
+    return _again(f"{source(node.func.value)}.messages.append", [given[0], payload], named)
+
+
+def _stream(node: ast.Call, source: Source) -> str | None:
+    assert isinstance(node.func, ast.Attribute)
+    of, given, named = source(node.func.value), list(map(source, node.args)), _named(node, source)
+    if not (_is_ledger(node, source) or of.endswith("ledger.messages")) or len(given) != 1:
+        return None
+    message = {name: named.pop(old) for old, name in (("message_id", "message_id"), ("name", "name")) if old in named}
+    if message:
+        named["message"] = _again("ChatMessage.assistant", [], message)
+    pace = {str(name): named.pop(name) for name in ("interval", "size", "lease") if name in named}
+    if pace:
+        named["pace"] = _again("Pace", [], pace)
+    if named.get("resume") in ('"restart"', '"continue"') and named.pop("resume") == '"continue"':
+        named["resume"] = "True"
+    new = _again(f"{of.removesuffix('.messages')}.messages.stream", given, named)
+    return None if new == _again(source(node.func), given, _named(node, source)) else new
+
+
+def _follow(node: ast.Call, source: Source) -> str | None:
+    assert isinstance(node.func, ast.Attribute)
+    of, given, named = source(node.func.value), list(map(source, node.args)), _named(node, source)
+    if not _is_ledger(node, source) or len(given) != 1:
+        return None
+    if "after" in named:
+        named["cursor"] = named.pop("after")
+    return _again(f"{of}.messages.follow", given, named)
+
+
 CALLS: dict[str, Change] = {
     "history": _replica,
     "open": _opens,
     "abandoned": _abandoned,
-    "append": _puts,
+    "append": _append,
+    "stream": _stream,
+    "follow": _follow,
     "archive": _archives("True"),
     "unarchive": _archives("False"),
     "merge": _merges,
@@ -289,34 +361,45 @@ CLASSES: dict[str, Change] = {"Transaction": _with_options}
 """What becomes of a call of a class."""
 
 
+_VALUES = frozenset(
+    ("Payload", "Pace", "ChatMessage", "Newest", "Oldest", "Turns", "Tokens", "NewThread", "PostgreSQL", "Encryption")
+)
+_OWN_IMPORT = re.compile(r"^from chatledger import (?:\(([^()]*)\)|([^(\n]*))$", re.MULTILINE)
+
+
+def _import_names(before: str, text: str) -> str:
+    """The text with an import of each value that the rewriting made, and that the text knew by no name."""
+    missing = sorted(
+        name for name in _VALUES if re.search(rf"\b{name}[(.]", text) and not re.search(rf"\b{name}\b", before)
+    )
+    if not missing:
+        return text
+    found = _OWN_IMPORT.search(text)
+    if found is None:
+        at = re.search(r"^(from|import) (?!__future__)", text, re.MULTILINE)
+        start = at.start() if at else 0
+        return f"{text[:start]}from chatledger import {', '.join(missing)}\n{text[start:]}"
+    names = [one.strip() for one in (found[1] or found[2]).split(",") if one.strip()]
+    return text[: found.start()] + f"from chatledger import {', '.join([*names, *missing])}" + text[found.end() :]
+
+
+def _import_on_page(before: str, text: str) -> str:
+    """As `_import_names`, in the first import of the page, or else where the first value stands."""
+    if _OWN_IMPORT.search(text) is not None:
+        return _import_names(before, text)
+    block = re.search(r"^```python[^\n]*\n", text, re.MULTILINE)
+    return text if block is None else text[: block.end()] + _import_names(before, text[block.end() :])
+
+
 # --- Files ------------------------------------------------------------------------------------------------------------
 
 
 def _rewrite_file(path: Path, text: str) -> str:
     if path.suffix != ".md":
-        return _import_values(_rewrite_calls(rewrite(text)))
+        return _import_names(text, _rewrite_calls(rewrite(text)))
     blocks = re.split(r"(^```python[^\n]*\n.*?^```$)", rewrite(text), flags=re.MULTILINE | re.DOTALL)
-    return "".join(_rewrite_block(block) if block.startswith("```python") else block for block in blocks)
-
-
-def _import_values(text: str) -> str:
-    """With an import of each value object that calls got: a formatter puts it in order."""
-    known = _defined(text)
-    for name in ("PostgreSQL", "Encryption"):
-        if known and name not in known and re.search(rf"(?<![\w.]){name}\(", text):
-            line = f"from chatledger import {name}\n"
-            text = re.sub(r"^(?=from (?!__future__)|import )", line, text, count=1, flags=re.MULTILINE)
-    return text
-
-
-def _defined(text: str) -> set[str]:
-    """The names that a file imports, or has classes of."""
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except SyntaxError:
-        return set()
-    imported = [one for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for one in node.names]
-    return {one.asname or one.name for one in imported} | {one.name for one in nodes if isinstance(one, ast.ClassDef)}
+    new = "".join(_rewrite_block(block) if block.startswith("```python") else block for block in blocks)
+    return _import_on_page(text, new)
 
 
 def _rewrite_block(block: str) -> str:

@@ -177,14 +177,14 @@ async def attempt(ledger: Ledger, thread_id: str, run_id: str, key: str, after: 
     later question.
     """
     for number in range(ATTEMPTS):
-        async with ledger.stream(
+        async with ledger.messages.stream(
             thread_id,
             run_id=run_id,
             idempotency_key=f"{key}/{number}",
             format="openai-chat",
-            resume="continue",
             branch=after.branch,
             after=after.message_id,
+            resume=True,
         ) as draft:
             if not draft.replayed and draft.message.tool_calls:
                 await draft.interrupt()  # a model cannot continue half a call
@@ -238,7 +238,7 @@ async def changes(
     reconnects, it names the last event that it received and continues after it.
     """
     await ledger.threads.get(thread_id)  # a missing thread becomes an HTTP status
-    told = tell(ledger.follow(thread_id, after=last_event_id or after))
+    told = tell(ledger.messages.follow(thread_id, cursor=last_event_id or after))
     return StreamingResponse(or_error(told), media_type="text/event-stream")
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ImagePart,
         Limits,
         OpaquePart,
+        Payload,
         Put,
         ReasoningDelta,
         TextDelta,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
         VideoPart,
     )
     from chatledger.storage.databases.postgresql_options import PostgreSQL
-    from chatledger.storage.repositories.drafts import Draft
+    from chatledger.storage.repositories.drafts import Draft, Pace
     from chatledger.storage.rows.keys import Encryption, KeyRing
     from chatledger.telemetry.otel import OpenTelemetry
 
@@ -79,6 +80,8 @@ __all__ = [
     "NotFound",
     "OpaquePart",
     "OpenTelemetry",
+    "Pace",
+    "Payload",
     "PostgreSQL",
     "Put",
     "ReasoningDelta",
@@ -122,6 +125,7 @@ _HOMES = {
         "ImagePart",
         "Limits",
         "OpaquePart",
+        "Payload",
         "Put",
         "ReasoningDelta",
         "TextDelta",
@@ -138,6 +142,7 @@ _HOMES = {
     },
     "chatledger.storage.repositories.drafts": {
         "Draft",
+        "Pace",
     },
     "chatledger.storage.rows.keys": {
         "Encryption",

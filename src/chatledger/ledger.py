@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import NoneType, TracebackType
@@ -25,22 +25,18 @@ from chatledger.arguments import (
     NUMBER,
     RULES,
     STR,
-    STR_OR_NONE,
     Kind,
     require,
     require_between,
 )
 from chatledger.errors import InvalidArgument, StorageError
-from chatledger.models import Limits, Metrics, Progress, RulesLevel, ThreadChange
+from chatledger.models import Limits, Metrics, Progress, RulesLevel
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL
 from chatledger.storage.databases.replica import require_position
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
 from chatledger.storage.drivers.urls import ADDRESS_OR_ENGINE, TIMEOUT
-from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.follow import follow
-from chatledger.storage.repositories.follow_cursor import read_start
 from chatledger.storage.repositories.reencrypt import reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import ENCRYPTION, Encryption, KeyRing
@@ -127,10 +123,10 @@ class Ledger(Repositories):
         also ends a read that PostgreSQL does not answer, and the wait for another process's lock on a SQLite file. It
         does not end a write that PostgreSQL is working on: the time of a deletion grows with its thread.
 
-        `notify=True` wakes followers (`ledger.follow`) when a thread changes: those of this process and, on PostgreSQL,
-        those of every other process with `notify=True`. It takes one more connection, and sends a notification after
-        commits, at most every 50 ms. A notification names one of 65,536 groups of threads, and no thread. Through a
-        transaction pooler a process can send notifications and cannot receive them.
+        `notify=True` wakes followers (`messages.follow`) when a thread changes: those of this process and, on
+        PostgreSQL, those of every other process with `notify=True`. It takes one more connection, and sends a
+        notification after commits, at most every 50 ms. A notification names one of 65,536 groups of threads, and no
+        thread. Through a transaction pooler a process can send notifications and cannot receive them.
 
         Any event loop may call the ledger. On PostgreSQL, calls from another loop than the one that opened it use up to
         four more connections, and run in a thread of their own. Close the ledger in the loop that opened it.
@@ -247,35 +243,6 @@ class Ledger(Repositories):
             except TimeoutError:
                 raise StorageError(f"the database gave no answer within {timeout:g} seconds", retryable=True) from None
             return time.monotonic() - began
-
-    def follow(self, thread_id: str, *, after: str | None = None) -> AsyncGenerator[ThreadChange, None]:
-        """Yield each change of the active branch of a thread, once and in order, whichever process writes it. The
-        iteration ends only by an error, or when the caller leaves it.
-
-            history = await ledger.messages.history(thread_id)
-            async with contextlib.aclosing(ledger.follow(thread_id, after=history.mark)) as changes:
-                async for change in changes:
-                    print(change.kind, change.message)
-
-        With `after`, the `cursor` of a change, it continues after that change. With the `mark` of a history or of an
-        append, it yields every change since that state; this may include a revision that the history already contained,
-        of a message that the branch shares with another. Without `after` it begins when it is first iterated. A
-        redaction and an output are no changes.
-
-        One statement every 250 ms asks for all threads that this process follows, or for those of one tenant under row-
-        level security and on Citus. Only a thread that changed is read, once for all followers at the same position. A
-        follower buffers at most 100 changes or 8 MiB while its caller is busy, and then reads on. While the database is
-        away it tries again, at least every four seconds.
-
-        Raises ThreadNotFound, also once the thread is deleted or erased; BranchNotFound and InvalidCursor for a cursor
-        of another thread or database; StorageError once the ledger is closed; and the errors of a history that cannot
-        be read.
-        """
-        require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, after=after)
-        self._guard.reading()
-        window = Window.of(self._scope.tenant, thread_id)
-        return follow(self._scope, window, None if after is None else read_start(after, window.thread))
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Transaction]:

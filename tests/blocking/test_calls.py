@@ -57,7 +57,7 @@ def test_errors_come_as_they_are(ledger: blocking.Ledger) -> None:
     with pytest.raises(VersionConflict):
         ledger.messages.append("t", [user("a")], expected_version=7)
     with pytest.raises(InvalidArgument):
-        ledger.follow(7)  # type: ignore[arg-type]
+        ledger.messages.follow(7)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="thraeds"):
         ledger.thraeds  # type: ignore[attr-defined]  # noqa: B018
 
@@ -89,14 +89,14 @@ def test_a_transaction_commits_or_rolls_back(ledger: blocking.Ledger) -> None:
 
 def test_a_draft_is_completed_or_interrupted(ledger: blocking.Ledger) -> None:
     ledger.threads.create("t")
-    with ledger.stream("t") as draft:
+    with ledger.messages.stream("t") as draft:
         assert_type(draft, blocking.Draft)
         draft.feed("Su")
         draft.feed("nny")
         assert draft.message.state == "partial"
         assert draft.replayed is False
     assert draft.message.content == "Sunny"
-    with pytest.raises(KeyboardInterrupt), ledger.stream("t") as draft:
+    with pytest.raises(KeyboardInterrupt), ledger.messages.stream("t") as draft:
         draft.feed("Rai")
         raise KeyboardInterrupt
     states = [(message.content, message.state) for message in ledger.messages.history("t").messages]
@@ -117,7 +117,7 @@ def test_iterators_are_generators(ledger: blocking.Ledger) -> None:
 def test_a_thread_is_followed(ledger: blocking.Ledger) -> None:
     ledger.threads.create("t")
     mark = ledger.messages.history("t").mark
-    changes = assert_type(ledger.follow("t", after=mark), Generator[ThreadChange, None, None])
+    changes = assert_type(ledger.messages.follow("t", cursor=mark), Generator[ThreadChange, None, None])
     with ThreadPoolExecutor(1) as pool:
         change = pool.submit(next, changes)
         ledger.messages.append("t", [user("heard")])
@@ -129,7 +129,7 @@ def test_the_end_of_the_ledger_ends_a_follower(database: Database) -> None:
     with ThreadPoolExecutor(1) as pool:
         with blocking.open(database.url) as ledger:
             ledger.threads.create("t")
-            change = pool.submit(next, ledger.follow("t"))
+            change = pool.submit(next, ledger.messages.follow("t"))
             with pytest.raises(TimeoutError):
                 change.result(0.05)
         assert isinstance(change.exception(10), StorageError)

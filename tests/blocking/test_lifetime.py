@@ -113,7 +113,7 @@ import os, signal, sys, threading
 from chatledger import blocking
 ledger = blocking.open(sys.argv[1])
 ledger.threads.create("t")
-changes = ledger.follow("t")
+changes = ledger.messages.follow("t")
 threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
 try:
     next(changes)

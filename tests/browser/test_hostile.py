@@ -116,7 +116,7 @@ def test_only_links_to_other_sites_are_left_of_hostile_ones(page: Page, hostile:
 def test_hostile_content_does_nothing_while_it_is_written(page: Page, ledger: blocking.Ledger) -> None:
     page.goto("/threads/plan")
     ledger.messages.append("plan", [ChatMessage(role="user", content=MARKUP)])
-    with ledger.stream("plan") as draft:
+    with ledger.messages.stream("plan") as draft:
         for piece in (MARKUP + LINKS)[:1500].split("\n"):
             draft.feed(piece + "\n")
             draft.flush()

@@ -20,7 +20,7 @@ def test_a_draft_grows_before_the_readers_eyes(page: Page, ledger: blocking.Ledg
     page.goto("/threads/plan")
     ledger.messages.append("plan", [user("And when it rains?")])
     expect(page.locator("#m-9")).to_contain_text("And when it rains?")
-    with ledger.stream("plan") as draft:
+    with ledger.messages.stream("plan") as draft:
         draft.feed("Take ")
         draft.flush()
         answer = page.locator("#m-10")

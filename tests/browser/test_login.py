@@ -48,7 +48,7 @@ def test_a_person_logs_in_and_out(page: Page, tokens: TokenFile, pg_url: str) ->
     expect(page).to_have_url(re.compile(r"/threads/ada's%2Fone\?branch=0$"))
     expect(page.get_by_role("article")).to_contain_text("I am ada.")
 
-    with blocking.open(pg_url) as ledger, ledger.stream("ada's/one") as draft:
+    with blocking.open(pg_url) as ledger, ledger.messages.stream("ada's/one") as draft:
         draft.feed("Hello, ")
         draft.flush()
         expect(page.locator("#m-2")).to_contain_text("Hello,")

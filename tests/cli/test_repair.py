@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Payload
 from tests.cli.commands import chatledger
 from tests.cli.terminal import at_terminal
 from tests.conftest import Database
@@ -109,7 +109,7 @@ async def test_check_names_what_a_provider_would_refuse(sqlite_database: Databas
 async def test_check_names_the_keys_that_a_provider_would_refuse(sqlite_database: Database) -> None:
     reply = {"role": "assistant", "content": "Sun.", "id": "msg_1", "usage": {"output_tokens": 2}}
     async with sqlite_database.open() as ledger:
-        await ledger.append("t", [{"role": "user", "content": "?"}, reply], format="anthropic", create=True)
+        await ledger.messages.append("t", Payload([{"role": "user", "content": "?"}, reply], "anthropic"), create=True)
     said = chatledger("check", "--provider", "anthropic", "--json", url=sqlite_database.url)
     [finding] = said.json["items"]
     assert (said.code, finding["seq"], finding["reason"]) == (1, 2, "keys")

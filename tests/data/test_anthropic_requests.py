@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.formats import recognise
 from chatledger.models.json import same_json
 
@@ -25,7 +25,7 @@ def interactions(data: Path) -> list[dict[str, Any]]:
 
 async def back(ledger: Ledger, payload: Any) -> Any:
     thread = await ledger.threads.create()
-    await ledger.append(thread.thread_id, payload, format=FORMAT, rules="lenient")
+    await ledger.messages.append(thread.thread_id, Payload(payload, FORMAT), rules="lenient")
     history = await ledger.history(thread.thread_id, format=FORMAT)
     assert history.losses == ()
     return history.payload
@@ -51,7 +51,7 @@ async def test_replies_come_back_equal(ledger: Ledger, interactions: list[dict[s
 async def test_requests_are_valid_by_strict_rules(ledger: Ledger, interactions: list[dict[str, Any]]) -> None:
     for interaction in interactions:
         thread = await ledger.threads.create()
-        await ledger.append(thread.thread_id, interaction["request"], format=FORMAT, rules="strict")
+        await ledger.messages.append(thread.thread_id, Payload(interaction["request"], FORMAT), rules="strict")
         findings = await ledger.threads.check(thread.thread_id)
         assert {finding.rule for finding in findings} <= {"R13"}  # two begin with the assistant, or prompt it later
 

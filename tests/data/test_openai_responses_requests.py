@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.models.json import same_json
 from chatledger.models.threads import RulesLevel
 
@@ -45,7 +45,7 @@ async def test_a_reply_follows_its_request(ledger: Ledger, interactions: list[di
         pieces = [one["request"]["input"], (one["response"] or {}).get("output", [])]
         thread_id = (await ledger.threads.create(f"{number}", rules="lenient")).thread_id
         for piece in pieces:
-            await ledger.append(thread_id, piece, format=FORMAT)
+            await ledger.messages.append(thread_id, Payload(piece, FORMAT))
         history = await ledger.history(thread_id, format=FORMAT)
         assert same_json(history.payload, [*pieces[0], *pieces[1]]), number
 
@@ -56,7 +56,7 @@ async def assert_comes_back(ledger: Ledger, thread_id: str, payload: Any) -> Non
     begun = (payload["input"] if isinstance(payload, dict) else payload)[:1]
     is_continued = any(item.get("type") == "function_call_output" for item in begun)
     rules: RulesLevel = "lenient" if is_continued else "strict"
-    await ledger.append(thread_id, payload, format=FORMAT, rules=rules)
+    await ledger.messages.append(thread_id, Payload(payload, FORMAT), rules=rules)
     history = await ledger.history(thread_id, format=FORMAT)
     assert same_json(history.payload, payload), thread_id
     assert history.losses == ()

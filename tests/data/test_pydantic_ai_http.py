@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.models.json import same_json
 
 FORMAT = "openai-chat"
@@ -26,7 +26,7 @@ async def test_requests_come_back_equal(ledger: Ledger, requests: list[list[dict
     assert len(requests) == 49
     for number, messages in enumerate(requests):
         await ledger.threads.create(str(number))
-        await ledger.append(str(number), messages, format=FORMAT, rules="lenient")
+        await ledger.messages.append(str(number), Payload(messages, FORMAT), rules="lenient")
         history = await ledger.history(str(number), format=FORMAT)
         assert same_json(history.payload, messages), number
         assert history.losses == ()

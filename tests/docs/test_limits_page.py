@@ -8,7 +8,6 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, Limits
 from chatledger import ledger as ledger_module
-from chatledger import repositories as calls
 from chatledger.errors import LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
@@ -51,9 +50,9 @@ SAID = {
     "`preview`": f"{thread_list.PREVIEW_CHARACTERS} characters, out of the last {thread_list._POSITIONS} ",
     "runs that one page": f"{runs._SCANNED:,};",
     "`timeout` of a ledger": f"{TIMEOUT:g} | more than 0, at most {ledger_module._LONGEST_TIMEOUT:,}",
-    "`lease`": f"{LEASE:g} | more than `interval`, at most {calls._LONGEST:,}",
-    "`interval`": f"{drafts.INTERVAL:g} | 0 to {calls._LONGEST:,}",
-    "`size`": f"{drafts.SIZE:,} ",
+    "`lease`": f"{LEASE:g} | more than `interval`, at most {drafts._LONGEST:,}",
+    "`interval`": f"{drafts.Pace().interval:g} | 0 to {drafts._LONGEST:,}",
+    "`size`": f"{drafts.Pace().size:,} ",
     "poll of followed": f"every {poller.INTERVAL * 1000:g} ms",
     "notifications": f"at most every {hints.DISTANCE * 1000:g} ms",
     "a replica that failed": f"for {replica.RETRY_AFTER:g} s",

@@ -39,7 +39,7 @@ async def test_a_late_retry_hides_no_later_question(page: dict[str, Any]) -> Non
     ledger: Ledger = page["ledger"]
     question = (await ask(ledger, "Rain?")).messages[0]
     await ledger.runs.start("t", run_id="t/r1", agent="weather", model="gpt-5")
-    async with ledger.stream("t", run_id="t/r1", idempotency_key="r1/0/0", after=question.message_id) as draft:
+    async with ledger.messages.stream("t", run_id="t/r1", idempotency_key="r1/0/0", after=question.message_id) as draft:
         await draft.feed(ToolCallDelta(index=0, id="c", name="weather", arguments="{}"))
     await ask(ledger, "Never mind.", on_open_calls="close")
     before = await texts(ledger)

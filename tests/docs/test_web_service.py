@@ -145,7 +145,7 @@ async def test_a_client_sees_each_message_once(service: Service) -> None:
 
 async def test_a_client_gets_an_answer_once_it_is_complete(service: Service) -> None:
     await service.ask(text="hello", request_id="q1")
-    async with service.ledger.stream("t") as draft:
+    async with service.ledger.messages.stream("t") as draft:
         await draft.feed("Let me")
         await draft.flush()
         shown, _ = await service.page()

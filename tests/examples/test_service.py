@@ -14,7 +14,7 @@ from examples.service import model, tools
 from examples.service.app import app
 
 import chatledger
-from chatledger import ChatMessage, Ledger, ToolCallDelta, VersionConflict
+from chatledger import ChatMessage, Ledger, Pace, ToolCallDelta, VersionConflict
 from tests.conftest import Database
 from tests.leases import pass_time
 from tests.reasons import about
@@ -239,8 +239,8 @@ async def test_an_answer_goes_on_after_a_crash(client: Client, question: str, pi
     ada = client.ledger.user("ada")
     whole, _ = await client.ask(text=question, request_id="first")
     (asked, *_) = (await client.get("/threads/t/messages"))["messages"]
-    draft = ada.stream(
-        "t", run_id="t/q1", idempotency_key="q1/0/0", after=asked["message_id"], interval=3_600, lease=7_200
+    draft = ada.messages.stream(
+        "t", run_id="t/q1", idempotency_key="q1/0/0", after=asked["message_id"], pace=Pace(interval=3_600, lease=7_200)
     )
     await draft.__aenter__()
     for piece in pieces:

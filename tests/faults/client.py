@@ -40,7 +40,7 @@ async def work(url: str, name: str, tasks: int, threads: Sequence[str]) -> None:
 
 async def say_changes(url: str, thread: str, after: str, notify: bool) -> None:
     async with Ledger.open(url, notify=notify) as ledger:
-        async for change in ledger.follow(thread, after=after):
+        async for change in ledger.messages.follow(thread, cursor=after):
             print(json.dumps(change.model_dump(mode="json")), flush=True)  # a text may have lone surrogates
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from chatledger import Ledger, ToolCallDelta
+from chatledger import Ledger, Pace, ToolCallDelta
 
 THREAD = "t"
 
@@ -16,14 +16,12 @@ def word(number: int) -> str:
 async def say_words(url: str, run: str, interval: float, size: int, lease: float) -> None:
     """Words and fragments of a call in turn, for ever; a line on stdout after each word and each write."""
     async with Ledger.open(url) as ledger:
-        stream = ledger.stream(
+        stream = ledger.messages.stream(
             THREAD,
             run_id=run,
             idempotency_key=run,
             on_open_calls="close",
-            interval=interval,
-            size=size,
-            lease=lease,
+            pace=Pace(interval=interval, size=size, lease=lease),
         )
         async with stream as draft:
             await draft.feed(ToolCallDelta(index=0, id=f"call of {run}", name="f", arguments=""))

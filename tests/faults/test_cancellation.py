@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pytest
 
-from chatledger import Feedback, Ledger, StorageError
+from chatledger import Feedback, Ledger, Pace, Payload, StorageError
 from chatledger.errors import DraftLive
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
@@ -160,7 +160,7 @@ async def sync(recorder: Recorder, name: str) -> None:
 async def converted(recorder: Recorder, name: str) -> None:
     thread = f"{name} {uuid4()}"
     await recorder._ledger.threads.create(thread)
-    await recorder._ledger.append(thread, [{"role": "user", "content": "?"}], format="openai-chat")
+    await recorder._ledger.messages.append(thread, Payload([{"role": "user", "content": "?"}], "openai-chat"))
     await recorder._ledger.history(thread, format="anthropic")
 
 
@@ -169,7 +169,7 @@ async def stream(recorder: Recorder, name: str) -> None:
     thread = f"{name} {uuid4()}"
     await recorder._ledger.threads.create(thread)
     try:
-        async with recorder._ledger.stream(thread, interval=0.01, lease=0.02) as draft:
+        async with recorder._ledger.messages.stream(thread, pace=Pace(interval=0.01, lease=0.02)) as draft:
             await draft.feed("So")
             await draft.flush()
             await draft.complete()

@@ -113,7 +113,7 @@ async def test_a_server_killed_under_followers_skips_and_repeats_nothing(mortal_
 
 
 async def _follow(ledger: Ledger, reader: Reader) -> None:
-    async for change in ledger.follow("t", after=reader.cursor):
+    async for change in ledger.messages.follow("t", cursor=reader.cursor):
         reader.apply(change)
 
 

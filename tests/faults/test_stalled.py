@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import ChatLedgerError, Ledger, StorageError
+from chatledger import ChatLedgerError, Ledger, Pace, StorageError
 from chatledger.admin import migrate
 from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.urls import LOCK_WAIT
@@ -144,7 +144,7 @@ async def test_a_call_waits_for_a_lock_until_its_limit(
 async def test_reads_and_drafts_wait_for_the_lock_of_a_table(pg_database: Database) -> None:
     async with pg_database.open() as ledger:
         await ledger.messages.append(thread(0), [user("x")], create=True)
-        async with ledger.stream(thread(0), interval=3_600, lease=7_200) as draft:
+        async with ledger.messages.stream(thread(0), pace=Pace(interval=3_600, lease=7_200)) as draft:
             await draft.feed("a")
             await draft.flush()
             async with held(pg_database, "LOCK TABLE chatledger.messages"):

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from chatledger import Ledger, StorageError, ToolCall, ToolCallDelta
+from chatledger import Ledger, Pace, StorageError, ToolCall, ToolCallDelta
 from chatledger.errors import DraftLost
 from tests.conftest import Database
 from tests.conversations import user
@@ -54,7 +54,7 @@ async def test_an_append_after_a_killed_streamer_succeeds_once_its_lease_is_over
 async def test_a_retry_answers_the_request_of_a_killed_streamer(ledger: Ledger, database: Database) -> None:
     await _abandon(ledger, database)
     for replayed in (False, True):
-        async with ledger.stream(THREAD, run_id="k", idempotency_key="k", format="openai-responses") as draft:
+        async with ledger.messages.stream(THREAD, run_id="k", idempotency_key="k", format="openai-responses") as draft:
             for event in split([said("m1", "One."), SEARCH, said("m2", "Two.")]):
                 await draft.feed(event)
         assert draft.replayed == replayed
@@ -64,15 +64,15 @@ async def test_a_retry_answers_the_request_of_a_killed_streamer(ledger: Ledger, 
     assert await ledger.threads.check(THREAD) == []
 
 
-@pytest.mark.parametrize("resume", ["continue", "restart"])
+@pytest.mark.parametrize("resume", [True, False])
 async def test_another_process_takes_over_the_draft_of_a_killed_streamer(
-    ledger: Ledger, database: Database, resume: Literal["continue", "restart"]
+    ledger: Ledger, database: Database, resume: bool
 ) -> None:
     await _abandon(ledger, database)
     (killed,) = (await ledger.messages.history(THREAD)).messages
-    async with ledger.stream(THREAD, run_id="k", idempotency_key="k", resume=resume) as draft:
+    async with ledger.messages.stream(THREAD, run_id="k", idempotency_key="k", resume=resume) as draft:
         begun = draft.message
-        if resume == "continue":
+        if resume:
             assert (begun.text, begun.tool_calls) == (killed.text, killed.tool_calls)
         else:
             assert (begun.content, begun.tool_calls) == (None, None)
@@ -88,7 +88,7 @@ async def test_another_process_takes_over_the_draft_of_a_killed_streamer(
     text = "".join(word(number) for number in range(end))
     assert (whole.text, whole.state, whole.seq, whole.message_id) == (text, "complete", 1, killed.message_id)
     assert whole.tool_calls == [ToolCall(id="call of k", name="f", arguments=text)]
-    async with ledger.stream(THREAD, run_id="k", idempotency_key="k", resume=resume) as again:
+    async with ledger.messages.stream(THREAD, run_id="k", idempotency_key="k", resume=resume) as again:
         await again.feed("once more")
     assert (again.replayed, again.message) == (True, whole)
 
@@ -111,7 +111,7 @@ async def test_a_cut_connection_costs_a_draft_nothing(
     """At either round trip: a statement that is new to a connection is prepared in one of its own."""
     async with Ledger.open(proxy.url) as ledger:
         await ledger.threads.create(THREAD)
-        async with ledger.stream(THREAD, interval=0, lease=LEASE) as draft:
+        async with ledger.messages.stream(THREAD, pace=Pace(interval=0, lease=LEASE)) as draft:
             await draft.feed("Sun")
             await draft.flush()
             if ending == "write":
@@ -136,7 +136,7 @@ async def test_a_draft_stays_partial_if_the_database_stays_away(proxy: Proxy, pg
         await ledger.threads.create(THREAD)
         set_limits(ledger, timeout=0.5)
         with pytest.raises(StorageError):
-            async with ledger.stream(THREAD, interval=0, lease=LEASE) as draft:
+            async with ledger.messages.stream(THREAD, pace=Pace(interval=0, lease=LEASE)) as draft:
                 await draft.feed("Sun")
                 proxy.down = True
                 proxy.cut("before", 1)
@@ -152,7 +152,7 @@ async def test_a_draft_that_was_interrupted_as_abandoned_is_lost(ledger: Ledger,
     await ledger.threads.create(THREAD)
     async with database.open() as other:
         with pytest.raises(DraftLost):
-            async with other.stream(THREAD, interval=LEASE / 2, lease=LEASE) as draft:
+            async with other.messages.stream(THREAD, pace=Pace(interval=LEASE / 2, lease=LEASE)) as draft:
                 (found,) = await ledger.drafts.list()
                 assert await ledger.drafts.interrupt(found)
                 await draft.feed("too late")

@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFuncti
 from openai.types.chat.chat_completion_message_function_tool_call import Function
 from openai.types.responses import ResponseCustomToolCall, ResponseFunctionToolCall
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.errors import DecodeError
 from chatledger.formats import get_codec
 from chatledger.models.json import same_json
@@ -29,7 +29,7 @@ async def test_a_field_of_the_openai_sdk_is_stored_under_the_name_of_its_api(led
     stored = []
     for thread_id, payload in (("objects", [function, custom]), ("dicts", [CALL, CUSTOM])):
         await ledger.threads.create(thread_id)
-        await ledger.append(thread_id, payload, format="openai-responses")
+        await ledger.messages.append(thread_id, Payload(payload, "openai-responses"))
         history = await ledger.history(thread_id, format="openai-responses")
         stored.append([{**item} for item in history.payload])
     assert stored[1] == [CALL, CUSTOM]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.formats import format_names, get_codec
 from chatledger.models.json import same_json
 from tests.conftest import Database
@@ -42,7 +42,7 @@ class Store:
 
 async def _back(ledger: Ledger, payload: Any, named: str | None, read_as: RoundTrip) -> tuple[Any, Any]:
     thread_id = (await ledger.threads.create(rules="lenient")).thread_id
-    await ledger.append(thread_id, payload, format=named, rules="lenient")
+    await ledger.messages.append(thread_id, Payload(payload, named), rules="lenient")
     dicts = await ledger.history(thread_id, format=read_as.format, as_="dicts")
     assert list(dicts.losses) == []
     if read_as.levels is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatLedgerError, Ledger
+from chatledger import ChatLedgerError, Ledger, Payload
 from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats import format_names, get_codec, recognise, register, registry
 from tests.cli.commands import SOURCE, chatledger
@@ -65,7 +65,7 @@ def test_the_program_of_the_page_registers_it(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.usefixtures("home")
 async def test_a_thread_of_the_format_reads_as_any_other(ledger: Ledger) -> None:
     thread_id = (await ledger.threads.create(rules="strict")).thread_id
-    await ledger.append(thread_id, TALK)
+    await ledger.messages.append(thread_id, Payload(TALK))
     assert json.dumps((await ledger.history(thread_id, format="acme")).payload) == json.dumps(TALK)
     for start in range(len(TALK)):
         page = await ledger.history(thread_id, format="acme", after=start, limit=2)
@@ -78,8 +78,12 @@ async def test_a_thread_of_the_format_reads_as_any_other(ledger: Ledger) -> None
 @pytest.mark.usefixtures("home")
 async def test_a_thread_of_another_format_reads_as_this_one(ledger: Ledger) -> None:
     thread_id = (await ledger.threads.create()).thread_id
-    await ledger.append(thread_id, get_codec("openai-chat").encode(get_codec("acme").decode(TALK).messages).payload)
-    await ledger.append(thread_id, [{"role": "user", "name": "ada", "content": "Thanks"}], format="openai-chat")
+    await ledger.messages.append(
+        thread_id, Payload(get_codec("openai-chat").encode(get_codec("acme").decode(TALK).messages).payload)
+    )
+    await ledger.messages.append(
+        thread_id, Payload([{"role": "user", "name": "ada", "content": "Thanks"}], "openai-chat")
+    )
     history = await ledger.history(thread_id, format="acme")
     assert history.payload[-1] == {"who": "human", "says": "Thanks"}
     assert [(loss.code, loss.seq) for loss in history.losses if loss.seq == 5] == [("name", 5)]
@@ -89,7 +93,7 @@ async def test_a_thread_of_another_format_reads_as_this_one(ledger: Ledger) -> N
 async def test_an_invalid_payload_is_refused_with_its_path(ledger: Ledger) -> None:
     thread_id = (await ledger.threads.create()).thread_id
     with pytest.raises(DecodeError, match=r"^\[1\]: expected an object whose `who` is one of boss, human"):
-        await ledger.append(thread_id, [TALK[0], {"who": "cat"}], format="acme")
+        await ledger.messages.append(thread_id, Payload([TALK[0], {"who": "cat"}], "acme"))
     with pytest.raises(ChatLedgerError, match="acme has no classes of its own"):
         await ledger.history(thread_id, format="acme", as_="models")
     with pytest.raises(UnknownFormat, match="no provider accepts the format 'acme'"):

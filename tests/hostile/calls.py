@@ -199,7 +199,7 @@ async def make(call: Call, arguments: Mapping[str, Any]) -> ChatLedgerError | No
         if isinstance(done, Draft):
             async with done:
                 await done.feed("x")
-        elif call.name == "follow":
+        elif call.name == "messages.follow":
             async with aclosing(done):
                 with suppress(TimeoutError):  # of a thread that is there, it would wait for ever
                     async with asyncio.timeout(A_MOMENT):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Feedback, Ledger, StorageError, Thread, Usage
+from chatledger import Feedback, Ledger, Pace, StorageError, Thread, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.repositories.bulk import prepare_thread
@@ -63,8 +63,7 @@ async def filled(owner: Repositories) -> dict[str, Any]:
         "max_tokens": 100,
         "metadata": {"a": 1},
         "title": "x",
-        "interval": 0.1,
-        "lease": 1.0,
+        "pace": Pace(interval=0.1, lease=1.0),
         "partial": (await owner.drafts.list())[0],
     }
 
@@ -113,10 +112,10 @@ async def test_every_call_of_a_draft_returns_or_raises_an_error_of_ours(database
     findings = Findings()
     async with database.open() as ledger:
         await ledger.threads.create("t", rules="lenient")
-        names = [call.name for call in public_calls("", ledger.stream("t"))]
+        names = [call.name for call in public_calls("", ledger.messages.stream("t"))]
         for name in names:
-            for arguments in arguments_of(method(ledger.stream("t"), name), {}, random.Random(name), 0):
-                async with ledger.stream("t", interval=3_600, lease=7_200) as draft:
+            for arguments in arguments_of(method(ledger.messages.stream("t"), name), {}, random.Random(name), 0):
+                async with ledger.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
                     await findings.note(method(draft, name), arguments)
     assert not findings.wrong, "\n".join(map(str, findings.wrong.items()))
 

@@ -69,7 +69,7 @@ async def test_each_kind_of_change_is_an_event(database: Database) -> None:
         mark = (await ledger.messages.history("t")).mark
         with serving(database.url) as server:
             async with following(server.url, f"?after={mark}") as events:
-                async with ledger.stream("t") as draft:
+                async with ledger.messages.stream("t") as draft:
                     assert await events.take(1) == ["appended None"]
                     for piece in ("b", "c"):
                         await draft.feed(piece)

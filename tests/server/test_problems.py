@@ -64,7 +64,7 @@ def test_a_live_draft_says_when_its_lease_ends(left: float, wait: int) -> None:
 
 async def test_an_append_after_a_live_draft_is_told_to_wait(client: httpx.AsyncClient, ledger: Ledger) -> None:
     await ledger.messages.append("t", [ChatMessage(role="user", content="?")], create=True)
-    async with ledger.stream("t") as draft:
+    async with ledger.messages.stream("t") as draft:
         await draft.feed("So far")
         await draft.flush()
         body = {"messages": [{"role": "user", "content": "Stop"}]}

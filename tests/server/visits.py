@@ -202,7 +202,7 @@ async def store_things(ledger: Ledger, owner: str = "bob") -> dict[str, str]:
         await bob.feedback.record(score)
     await bob.kv.put(("thread", of(THREAD)), SECRET, SECRET)
     mark = (await bob.messages.history(of(THREAD))).mark
-    async with aclosing(bob.follow(of(THREAD), after=first.mark)) as changes:
+    async with aclosing(bob.messages.follow(of(THREAD), cursor=first.mark)) as changes:
         change = await anext(changes)
     return {
         "MARK": mark,

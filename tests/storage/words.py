@@ -115,7 +115,9 @@ def _call(id_: str, say: Say) -> ToolCall:
 
 
 async def _stream(ledger: Ledger, name: str, say: Say) -> None:
-    async with ledger.stream(name, run_id=f"run {name}", message_id=f"{name} streamed") as draft:
+    async with ledger.messages.stream(
+        name, run_id=f"run {name}", message=ChatMessage.assistant(message_id=f"{name} streamed")
+    ) as draft:
         await draft.feed(say("fed"))
         await draft.flush()
         await draft.feed(say("more"))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from chatledger import ChatLedgerError, ChatMessage, Feedback, Ledger, Thread, Transaction
+from chatledger import ChatLedgerError, ChatMessage, Feedback, Ledger, Payload, Thread, Transaction
 from chatledger.admin import migrate
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
@@ -75,17 +75,17 @@ async def test_a_takeover_is_told_once(ledger: Ledger, records: list[logging.Log
     interrupted = "interrupted the partial message 2 of branch 0 of thread 'appended', which its writer abandoned"
     assert told(records, "drafts") == [interrupted]
     await abandon(ledger, "anew")
-    async with ledger.stream("anew", message_id="p") as draft:
+    async with ledger.messages.stream("anew", message=ChatMessage.assistant(message_id="p")) as draft:
         await draft.feed("again")
     assert told(records, "drafts")[1:] == [
         "began anew the partial message 2 of branch 0 of thread 'anew', which its writer abandoned"
     ]
     records.clear()
     with suppress(ZeroDivisionError):
-        async with ledger.stream("anew") as draft:  # it ends its own message
+        async with ledger.messages.stream("anew") as draft:  # it ends its own message
             await draft.feed("x")
             raise ZeroDivisionError
-    async with ledger.stream("anew") as draft:
+    async with ledger.messages.stream("anew") as draft:
         await draft.feed("x")
     assert told(records, "drafts") == []
 
@@ -112,7 +112,7 @@ async def test_slow_calls_are_told_by_name(database: Database, records: list[log
         with suppress(ChatLedgerError):
             await ledger.messages.get("t\nu" + "x" * 600, "m")
         assert [message async for message in ledger.messages.iterate("t")]
-        async with ledger.stream("t") as draft:
+        async with ledger.messages.stream("t") as draft:
             await draft.feed("x")
     found = [line.rpartition(" after ")[0] for line in told(records, "calls")]
     assert found == [
@@ -152,7 +152,7 @@ async def everything(ledger: Ledger) -> None:
         ledger.messages.append("t", [user(SECRET)], user_id=f"{USER} not"),
         ledger.kv.put(("user", USER), SECRET, SECRET, expected=9),
         ledger.user(f"{USER} not").threads.get("t"),
-        ledger.append("t", [{"role": SECRET}], format="openai-chat"),
+        ledger.messages.append("t", Payload([{"role": SECRET}], "openai-chat")),
         ledger.runs.start("left", run_id="r"),
     ]
     for one in refused:
@@ -161,7 +161,7 @@ async def everything(ledger: Ledger) -> None:
     async with ledger.begin() as tx:
         assert isinstance(tx, Transaction)
         await tx.messages.append("t", [user(SECRET)])
-    async with ledger.user(USER).stream("t") as draft:
+    async with ledger.user(USER).messages.stream("t") as draft:
         await draft.feed(SECRET)
 
 

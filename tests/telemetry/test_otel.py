@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from chatledger import ChatLedgerError, InvalidArgument, Ledger, OpenTelemetry, PostgreSQL, VersionConflict
+from chatledger import ChatLedgerError, InvalidArgument, Ledger, OpenTelemetry, Payload, PostgreSQL, VersionConflict
 from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.hostile.calls import calls_of, make
@@ -148,25 +148,24 @@ async def test_spans_stand_below_the_span_around_them(ledger: Ledger, seen: Seen
     with tracer.start_as_current_span("request"):
         async with ledger.begin() as tx:
             await tx.messages.append("t", turn())
-        async with ledger.stream("t") as draft:
+        async with ledger.messages.stream("t") as draft:
             await ledger.threads.find("t")
             await draft.feed("x")
         async for _ in ledger.messages.iterate("t"):
             assert trace.get_current_span().get_span_context() is not None
             assert trace.get_current_span().name == "request"  # type: ignore[attr-defined]
-        await ledger.append("t", [{"role": "user", "content": "x"}], format="openai-chat")
+        await ledger.messages.append("t", Payload([{"role": "user", "content": "x"}], "openai-chat"))
     spans = seen.spans()
     names = {span.context.span_id: span.name for span in spans if span.context is not None}
     below = {(span.name, names.get(span.parent.span_id)) for span in spans if span.parent is not None}
     assert below == {
         ("messages.append", "begin"),
         ("begin", "request"),
-        ("threads.find", "stream"),
-        ("stream", "request"),
+        ("threads.find", "messages.stream"),
+        ("messages.stream", "request"),
         ("messages.iterate", "request"),
         ("messages.history", "request"),
-        ("messages.append", "append"),
-        ("append", "request"),
+        ("messages.append", "request"),
     }
 
 

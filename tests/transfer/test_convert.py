@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.errors import NothingToSend
 from chatledger.formats import format_names
 from chatledger.models.json import same_json
@@ -168,7 +168,7 @@ async def test_every_export_is_read_again(ledger: Ledger, target: str) -> None:
     await bring(ledger, lines(*({"id": n, "messages": messages} for n, messages in enumerate(CONVERSATIONS))))
     for number, messages in enumerate(CONVERSATIONS):
         await ledger.threads.create(f"own {number}")
-        await ledger.append(f"own {number}", messages, format="openai-chat", rules="lenient")
+        await ledger.messages.append(f"own {number}", Payload(messages, "openai-chat"), rules="lenient")
     index = await read_index(ledger)
     records = [one.value async for one in export_all(ledger, index, format=target)]
     trained = [one async for one in export_conversations(ledger, index, format=target)]

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import ChatMessage, Feedback, Ledger
+from chatledger import ChatMessage, Feedback, Ledger, Payload
 from chatledger.models.json import same_json
 from chatledger.transfer.envelope import KEY, Envelope, Location, from_metadata, pack, take_out, to_metadata
 from chatledger.transfer.export import Index, export_thread, keep_scored, mean_scores, read_index
@@ -84,7 +84,7 @@ async def test_export_of_one_thread(ledger: Ledger) -> None:
 
 async def test_messages_added_since_the_import_are_exported(ledger: Ledger) -> None:
     await bring(ledger, lines({"id": "in", "messages": talk("a", "b")}), thread_field="id")
-    await ledger.append("in", talk("c"), format="openai-chat")
+    await ledger.messages.append("in", Payload(talk("c"), "openai-chat"))
     assert await exported(ledger) == [{"id": "in", "messages": talk("a", "b", "c")}]
 
 

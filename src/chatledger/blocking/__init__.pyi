@@ -29,6 +29,7 @@ from chatledger.models import (
     LedgerStats,
     Limits,
     Loss,
+    Messages,
     Metrics,
     OpenDraft,
     Page,
@@ -51,6 +52,7 @@ from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.databases.postgresql_options import PostgreSQL
 from chatledger.storage.history.tokens import CountTokens
+from chatledger.storage.repositories.drafts import Pace
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.storage.repositories.thread_list import ThreadOrder
 from chatledger.storage.rows.keys import Encryption, KeyRing
@@ -139,7 +141,7 @@ class MessageRepository:
     def append(
         self,
         thread_id: str,
-        messages: Sequence[ChatMessage],
+        messages: Messages,
         *,
         run_id: str | None = None,
         branch: int | None = None,
@@ -155,10 +157,31 @@ class MessageRepository:
         kind: str | None = None,
         title: str | None = None,
     ) -> Appended: ...
+    def stream(
+        self,
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected: str | None = None,
+        expected_version: int | None = None,
+        message: ChatMessage | None = None,
+        idempotency_key: str | None = None,
+        format: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: OnOpenCalls = "error",
+        pace: Pace = ...,
+        after: int | str | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+        resume: bool = False,
+    ) -> Draft: ...
     def sync(
         self,
         thread_id: str,
-        messages: Sequence[ChatMessage],
+        messages: Messages,
         *,
         run_id: str | None = None,
         branch: int | None = None,
@@ -200,6 +223,7 @@ class MessageRepository:
     def iterate(
         self, thread_id: str, *, branch: int | None = None, partials: bool = True
     ) -> Generator[ChatMessage]: ...
+    def follow(self, thread_id: str, *, cursor: str | None = None) -> Generator[ThreadChange]: ...
     def names(self, thread_id: str, *, format: str) -> set[str]: ...
     def get(self, thread_id: str, message_id: str) -> ChatMessage: ...
     def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage: ...
@@ -385,30 +409,6 @@ class Ledger:
     drafts: DraftRepository
     kv: KvRepository
     frames: FrameRepository
-    def stream(
-        self,
-        thread_id: str,
-        *,
-        run_id: str | None = None,
-        branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
-        message_id: str | None = None,
-        idempotency_key: str | None = None,
-        name: str | None = None,
-        format: str | None = None,
-        rules: RulesLevel | None = None,
-        on_open_calls: OnOpenCalls = "error",
-        interval: float = ...,
-        size: int = ...,
-        lease: float = ...,
-        after: int | str | None = None,
-        create: bool = False,
-        user_id: str | None = None,
-        kind: str | None = None,
-        title: str | None = None,
-        resume: Literal["continue", "restart"] = "restart",
-    ) -> Draft: ...
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
     def stats(
         self,
@@ -419,26 +419,6 @@ class Ledger:
         until: datetime | None = None,
         prices: bool | RunPrices = False,
     ) -> Sequence[LedgerStats]: ...
-    def append(
-        self,
-        thread_id: str,
-        payload: object,
-        *,
-        format: str | None = None,
-        run_id: str | None = None,
-        branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
-        idempotency_key: str | None = None,
-        rules: RulesLevel | None = None,
-        on_open_calls: OnOpenCalls = "error",
-        after: int | str | None = None,
-        kv: Mapping[str, JsonValue | Put] | None = None,
-        create: bool = False,
-        user_id: str | None = None,
-        kind: str | None = None,
-        title: str | None = None,
-    ) -> Appended: ...
     def history(
         self,
         thread_id: str,
@@ -482,7 +462,6 @@ class Ledger:
     def metrics(self) -> Metrics: ...
     def position(self) -> str: ...
     def ping(self, *, timeout: float = 2.0) -> float: ...
-    def follow(self, thread_id: str, *, after: str | None = None) -> Generator[ThreadChange]: ...
     def begin(self) -> AbstractContextManager[Transaction]: ...
     def reencrypt(self, *, progress: Progress | None = None) -> Mapping[str, int]: ...
     @property
@@ -501,30 +480,6 @@ class Transaction:
     drafts: DraftRepository
     kv: KvRepository
     frames: FrameRepository
-    def stream(
-        self,
-        thread_id: str,
-        *,
-        run_id: str | None = None,
-        branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
-        message_id: str | None = None,
-        idempotency_key: str | None = None,
-        name: str | None = None,
-        format: str | None = None,
-        rules: RulesLevel | None = None,
-        on_open_calls: OnOpenCalls = "error",
-        interval: float = ...,
-        size: int = ...,
-        lease: float = ...,
-        after: int | str | None = None,
-        create: bool = False,
-        user_id: str | None = None,
-        kind: str | None = None,
-        title: str | None = None,
-        resume: Literal["continue", "restart"] = "restart",
-    ) -> Draft: ...
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
     def stats(
         self,
@@ -535,26 +490,6 @@ class Transaction:
         until: datetime | None = None,
         prices: bool | RunPrices = False,
     ) -> Sequence[LedgerStats]: ...
-    def append(
-        self,
-        thread_id: str,
-        payload: object,
-        *,
-        format: str | None = None,
-        run_id: str | None = None,
-        branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
-        idempotency_key: str | None = None,
-        rules: RulesLevel | None = None,
-        on_open_calls: OnOpenCalls = "error",
-        after: int | str | None = None,
-        kv: Mapping[str, JsonValue | Put] | None = None,
-        create: bool = False,
-        user_id: str | None = None,
-        kind: str | None = None,
-        title: str | None = None,
-    ) -> Appended: ...
     def history(
         self,
         thread_id: str,

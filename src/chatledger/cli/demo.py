@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger import Payload
 from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.import_files import describe, import_paths
 from chatledger.cli.options import Debug, Json, Tenant, Url, open_ledger, require_keys, run_async
@@ -86,8 +87,8 @@ async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -
     done(f"imported {' and '.join(SAMPLES)}: {'; '.join(describe(report))}")
     thread_id = derived_id("record id", THREAD_OF)
     await ledger.runs.start(thread_id, run_id=RUN, agent="travel-desk", model="demo-model")
-    appended = await ledger.append(
-        thread_id, live_turn(), format="openai-chat", run_id=RUN, idempotency_key="demo-turn-1"
+    appended = await ledger.messages.append(
+        thread_id, Payload(live_turn(), "openai-chat"), run_id=RUN, idempotency_key="demo-turn-1"
     )
     await ledger.runs.finish(RUN, status="completed", usage=Usage(input_tokens=412, output_tokens=58))
     already = " (stored before; a repeat stores nothing twice)" if appended.replayed else ""

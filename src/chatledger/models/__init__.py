@@ -35,6 +35,7 @@ from chatledger.models.parts import (
     ThinkPart,
     VideoPart,
 )
+from chatledger.models.payload import Messages, Payload
 from chatledger.models.progress import Progress
 from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
@@ -76,12 +77,14 @@ __all__ = [
     "Limits",
     "Loss",
     "MediaPart",
+    "Messages",
     "Metrics",
     "OpaquePart",
     "OpenDraft",
     "Output",
     "Page",
     "Part",
+    "Payload",
     "Progress",
     "Put",
     "ReasoningDelta",

@@ -45,7 +45,7 @@ class History:
 
     To poll for later messages, pass as `after=` the seq of the last message that you have, or 0, and not `next_cursor`,
     which is None once a page reaches the end. A partial message is completed in its place, so poll with
-    `partials=False`, or from the seq before it. `ledger.follow` does all this.
+    `partials=False`, or from the seq before it. `messages.follow` does all this.
     """
 
     thread_id: str
@@ -102,7 +102,7 @@ class Appended:
     """
     losses: Sequence[Loss] = ()
     """The values of a payload that lenient rules accepted, and that could not be stored as they came. Only
-    `ledger.append` reads a payload, so `messages.append` has none.
+    `messages.append` reads a payload, so `messages.append` has none.
     """
     mark: str = field(kw_only=True)
     """The state of the branch after the append, to pass as `expected=`. The mark of a replay is already stale if other

@@ -1,4 +1,4 @@
-"""A change of a thread, as `ledger.follow` yields it."""
+"""A change of a thread, as `messages.follow` yields it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ThreadChangeKind: TypeAlias = Literal["appended", "grown", "completed", "revised
 
 
 class ThreadChange(Model):
-    """One change of the active branch of a thread, from `ledger.follow`. A reader that applies the changes in their
+    """One change of the active branch of a thread, from `messages.follow`. A reader that applies the changes in their
     order to the history that it began with always has the history of the active branch.
 
     - `appended`: `message` follows. It may be partial.

@@ -5,34 +5,22 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from types import NoneType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from chatledger.arguments import (
-    AFTER,
     BOOL,
-    DICT_OR_NONE,
     FUNCTION_OR_NONE,
-    INT,
     INT_OR_NONE,
-    NUMBER,
-    ON_OPEN_CALLS,
-    RULES_OR_NONE,
     STR,
     STR_OR_NONE,
     Kind,
     require,
-    require_between,
 )
-from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
-from chatledger.ids import new_stamp
-from chatledger.models import Appended, ChatMessage, FormattedHistory, LedgerStats, Progress, RulesLevel, RunPrices
+from chatledger.models import FormattedHistory, LedgerStats, Progress, RunPrices
 from chatledger.models.base import read_moment
-from chatledger.models.json import JsonValue
-from chatledger.models.kv import Put
 from chatledger.models.weight import apart
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
@@ -43,22 +31,14 @@ from chatledger.repositories.messages import MessageRepository
 from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
 from chatledger.rules import CheckedThread
-from chatledger.storage.append.request import LEASE, OnOpenCalls, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.check_all import check
-from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.stats import StatsFilter, read_stats
 from chatledger.telemetry.calls import observed
 
-if TYPE_CHECKING:
-    from chatledger.formats.codec import Codec, Decoded
-
 _VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
-_RESUME = Kind("'continue' or 'restart'", words=("continue", "restart"))
-_LONGEST = 31_536_000
-"""Seconds of a year. A longer lease or interval is a mistake, and would reach beyond the calendar."""
 _OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts"))
 
 
@@ -95,97 +75,6 @@ class Repositories:
         self.drafts = observed(DraftRepository, "drafts", scope.observer)(scope)
         self.kv = observed(KvRepository, "kv", scope.observer)(scope)
         self.frames = observed(FrameRepository, "frames", scope.observer)(scope)
-
-    def stream(
-        self,
-        thread_id: str,
-        *,
-        run_id: str | None = None,
-        branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
-        message_id: str | None = None,
-        idempotency_key: str | None = None,
-        name: str | None = None,
-        format: str | None = None,  # noqa: A002
-        rules: RulesLevel | None = None,
-        on_open_calls: OnOpenCalls = "error",
-        interval: float = INTERVAL,
-        size: int = SIZE,
-        lease: float = LEASE,
-        after: int | str | None = None,
-        create: bool = False,
-        user_id: str | None = None,
-        kind: str | None = None,
-        title: str | None = None,
-        resume: Literal["continue", "restart"] = "restart",
-    ) -> Draft:
-        """Store an assistant message while the model writes it. Enter the draft, and feed it each piece.
-
-            async with ledger.stream(thread_id, run_id=run_id, format="openai-chat") as draft:
-                async for event in await client.chat.completions.create(stream=True, **request):
-                    await draft.feed(event)
-            print(draft.message.text)
-
-        The draft writes the fed pieces `interval` seconds after the last write (0.25 by default), or as soon as they
-        have `size` bytes (4,096 by default). A normal exit completes the message, without content if nothing was fed.
-        An exception or a cancellation marks the message interrupted. If the process dies, the message counts as
-        abandoned `lease` seconds after its last write (10 by default); the next append then interrupts it. `name` is
-        the author's name in the message.
-
-        With `format`, feed the events of a provider's stream (openai-chat, anthropic, openai-responses), as dicts or as
-        the SDK's objects. The draft then stores what `append(…, format=…)` of the whole response would store.
-
-        A retry passes the same `message_id` or `idempotency_key`. If the message is finished, or was interrupted, the
-        draft has `replayed=True` and the stored message, and ignores what it is fed. If another draft is still writing
-        it, entering raises DraftLive. If the lease of that draft is over, because its process died, this draft takes
-        its place, with the same id at the same position; if several try, only one succeeds. With `resume="restart"` it
-        starts the message again. With `resume="continue"` it keeps the stored content (`draft.message` has it) and adds
-        the pieces to it; of a provider's response that continues stored content, it keeps the texts, the reasoning and
-        the calls. The next write of the replaced draft raises DraftLost, and stores nothing.
-
-        The other arguments are those of `messages.append`. With `after`, the message follows that message: if others
-        follow it already, the draft is the first message of a new branch, which becomes the active one.
-
-        Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
-        """
-        require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, message_id=message_id, idempotency_key=idempotency_key, name=name, format=format)
-        require(NUMBER, interval=interval, lease=lease)
-        require(INT, size=size)
-        require_between(0, _LONGEST, interval=interval, lease=lease)
-        require(_RESUME, resume=resume)
-        if resume == "continue" and message_id is None and idempotency_key is None:
-            detail = "needs the message_id or the idempotency_key of the message that is to be continued"
-            raise InvalidArgument("resume='continue'", detail)
-        from chatledger.formats.streams import ResponseEvents
-
-        source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
-        if lease <= interval:
-            raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
-        request = make_request(
-            self._scope.tenant,
-            thread_id,
-            [ChatMessage(role="assistant", state="partial", message_id=message_id, name=name)],
-            limits=self._scope.limits,
-            run_id=run_id,
-            branch=branch,
-            expected=expected,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-            rules=rules,
-            default_rules=self._scope.rules,
-            on_open_calls=on_open_calls,
-            lease=lease,
-            draft=new_stamp(),
-            continues=resume == "continue",
-            after=after,
-            create=create,
-            user_id=user_id,
-            kind=kind,
-            title=title,
-        )
-        return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
         """Check every thread in the order of their ids, or only the given one, and yield each with its findings: cells
@@ -224,98 +113,6 @@ class Repositories:
         require(STR_OR_NONE, user_id=user_id)
         which = StatsFilter(by, read_moment("since", since), read_moment("until", until))
         return await read_stats(self._scope, which, user_id, prices)
-
-    async def append(
-        self,
-        thread_id: str,
-        payload: object,
-        *,
-        format: str | None = None,  # noqa: A002 - the word of the tables and of the command line
-        run_id: str | None = None,
-        branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
-        idempotency_key: str | None = None,
-        rules: RulesLevel | None = None,
-        on_open_calls: OnOpenCalls = "error",
-        after: int | str | None = None,
-        kv: Mapping[str, JsonValue | Put] | None = None,
-        create: bool = False,
-        user_id: str | None = None,
-        kind: str | None = None,
-        title: str | None = None,
-    ) -> Appended:
-        """Append a payload in a provider's or framework's format: a list of its messages, as dicts or as the
-        framework's objects. The other arguments, and the errors, are those of `messages.append`.
-
-            request = [{"role": "user", "content": "What is the weather in Tokyo?"}]
-            appended = await ledger.append(thread_id, request, format="openai-chat")
-
-        Without `format` the call detects the format, or raises UnknownFormat. A DecodeError names the place in the
-        payload that does not fit the format; nothing is written then.
-
-        The level that judges the messages also decides how the payload is read: `rules`, else the thread's level, else
-        the ledger's. At the level lenient, `.losses` of the result names each value that could not be stored as it
-        came. The thread's level is read only for a payload that strict rules refuse, which costs one more short read.
-        With `create=True`, `rules` is also the level of the thread that the call creates.
-        """
-        require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, format=format, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
-        require(BOOL, create=create)
-        require(STR_OR_NONE, user_id=user_id, kind=kind, title=title)
-        require(INT_OR_NONE, branch=branch, expected_version=expected_version)
-        require(RULES_OR_NONE, rules=rules)
-        require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
-        require(AFTER, after=after)
-        require(DICT_OR_NONE, kv=kv)
-        from chatledger.formats import get_codec, recognise
-
-        codec = await apart(lambda: recognise(payload), payload) if format is None else get_codec(format)
-        decoded = await self._decode(thread_id, codec, payload, rules, user_id, create=create)
-        appended = await self.messages.append(
-            thread_id,
-            decoded.messages,
-            run_id=run_id,
-            branch=branch,
-            expected=expected,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-            rules=rules,
-            on_open_calls=on_open_calls,
-            after=after,
-            kv=kv,
-            create=create,
-            user_id=user_id,
-            kind=kind,
-            title=title,
-        )
-        return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
-
-    async def _decode(
-        self,
-        thread_id: str,
-        codec: Codec,
-        payload: object,
-        rules: RulesLevel | None,
-        user_id: str | None,
-        *,
-        create: bool,
-    ) -> Decoded:
-        """Decode a payload at the level that will judge its messages.
-
-        All levels decode alike what strict accepts. So the thread's level is read only if strict refuses the payload.
-        """
-        if rules is not None:
-            return await apart(lambda: codec.decode(payload, rules=rules), payload)
-        try:
-            return await apart(lambda: codec.decode(payload), payload)
-        except DecodeError:
-            thread = await self.threads.find(thread_id, user_id=user_id)
-            if thread is None and not create:
-                raise ThreadNotFound(thread_id) from None
-            if ((thread and thread.rules) or self._scope.rules) != "lenient":
-                raise
-        return await apart(lambda: codec.decode(payload, rules="lenient"), payload)
 
     async def history(
         self,

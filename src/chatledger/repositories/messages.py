@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -12,7 +13,6 @@ from chatledger.arguments import (
     BOOL,
     INT,
     INT_OR_NONE,
-    MESSAGES,
     ON_OPEN_CALLS,
     RULES_OR_NONE,
     STR,
@@ -21,11 +21,24 @@ from chatledger.arguments import (
     require,
     require_items,
 )
-from chatledger.errors import VersionConflict
-from chatledger.models import Appended, ChatMessage, History, Hit, Page, Revision, RulesLevel
+from chatledger.errors import InvalidArgument, StorageError, VersionConflict
+from chatledger.ids import new_stamp
+from chatledger.models import (
+    Appended,
+    ChatMessage,
+    History,
+    Hit,
+    Loss,
+    Messages,
+    Page,
+    Revision,
+    RulesLevel,
+    ThreadChange,
+)
 from chatledger.models.base import read_moment
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
+from chatledger.repositories.payloads import read_messages
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.gone import with_digests
@@ -41,7 +54,10 @@ from chatledger.storage.history.sizes import stored_sizes
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.cursors import page_size, part_of
+from chatledger.storage.repositories.drafts import Draft, Pace
 from chatledger.storage.repositories.find import find_messages, find_names, get_message
+from chatledger.storage.repositories.follow import follow
+from chatledger.storage.repositories.follow_cursor import read_start
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
 from chatledger.storage.repositories.removal import pop, retract
 from chatledger.storage.repositories.revise import list_revisions, revise_message
@@ -54,6 +70,8 @@ from chatledger.storage.schema.text import encode_key
 T = TypeVar("T")
 
 _MESSAGE = Kind("a ChatMessage", ChatMessage)
+_PACE = Kind("a Pace", Pace)
+PACE = Pace()
 PAGE = 500
 """The most messages that `iterate` holds at a time."""
 _ON_DIFFERENCE = Kind("'error' or 'branch'", words=("error", "branch"))
@@ -68,7 +86,7 @@ class MessageRepository:
     async def append(
         self,
         thread_id: str,
-        messages: Sequence[ChatMessage],
+        messages: Messages,
         *,
         run_id: str | None = None,
         branch: int | None = None,
@@ -84,11 +102,20 @@ class MessageRepository:
         kind: str | None = None,
         title: str | None = None,
     ) -> Appended:
-        """Store the messages at the end of the branch (None: the active one), all in this order or none. Costs one
+        """Store a message, or several in this order or none, at the end of the branch (None: the active one). Costs one
         statement on PostgreSQL, or two if this process did not write to the thread last.
 
-            question = ChatMessage(role="user", content="What is the weather in Tokyo?", message_id="request-17")
-            appended = await ledger.messages.append(thread_id, [question])
+            question = ChatMessage.user("What is the weather in Tokyo?", message_id="request-17")
+            appended = await ledger.messages.append(thread_id, question)
+
+        A `Payload` has them in a provider's or framework's format. A DecodeError names the place in it that does not
+        fit the format; nothing is written then. The level that judges the messages also decides how the payload is
+        read: `rules`, else the thread's level, else the ledger's. At the level lenient, `.losses` of the result names
+        each value that could not be stored as it came. The thread's level is read only for a payload that strict rules
+        refuse, which costs one more short read.
+
+            request = [{"role": "user", "content": "What is the weather in Tokyo?"}]
+            appended = await ledger.messages.append(thread_id, Payload(request, "openai-chat"))
 
         Calling `append` twice stores two turns, unless you pass message ids or an `idempotency_key`: then the second
         call stores nothing and returns the first result. Message ids are looked up along the whole path of the branch,
@@ -129,9 +156,14 @@ class MessageRepository:
         found may belong to another user: let the ledger make the ids of threads (`threads.create`), or use random ones.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, Erased, StorageError. Raises OutcomeUnknown if the database
-        went away in the middle.
+        DraftLive, RuleViolation, RunConflict, Erased, StorageError, UnknownFormat, DecodeError. Raises OutcomeUnknown
+        if the database went away in the middle.
         """
+        losses: Sequence[Loss] = ()
+        if type(messages) is not list:
+            require(STR, thread_id=thread_id)
+            require(RULES_OR_NONE, rules=rules)
+            messages, losses = await read_messages(self._scope, thread_id, messages, rules, user_id, creates=create)
         make = partial(
             make_request,
             self._scope.tenant,
@@ -153,12 +185,99 @@ class MessageRepository:
             kind=kind,
             title=title,
         )
-        return await self._scope.append(await _encoded(messages, make, kv))
+        appended = await self._scope.append(await _encoded(messages, make, kv))
+        return replace(appended, losses=losses) if losses else appended
+
+    def stream(
+        self,
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected: str | None = None,
+        expected_version: int | None = None,
+        message: ChatMessage | None = None,
+        idempotency_key: str | None = None,
+        format: str | None = None,  # noqa: A002 - the word of the tables and of the command line
+        rules: RulesLevel | None = None,
+        on_open_calls: OnOpenCalls = "error",
+        pace: Pace = PACE,
+        after: int | str | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+        resume: bool = False,
+    ) -> Draft:
+        """Store an assistant message while the model writes it. Enter the draft, and feed it each piece.
+
+            async with ledger.messages.stream(thread_id, run_id=run_id, format="openai-chat") as draft:
+                async for event in await client.chat.completions.create(stream=True, **request):
+                    await draft.feed(event)
+            print(draft.message.text)
+
+        `pace` says how often the draft writes the fed pieces, and how long it counts as alive. A normal exit completes
+        the message, without content if nothing was fed. An exception or a cancellation marks the message interrupted.
+        If the process dies, the message counts as abandoned `pace.lease` seconds after its last write; the next append
+        then interrupts it. `message` has the id, the name and other fields of the answer, if you choose them; its
+        content comes from what the draft is fed.
+
+        With `format`, feed the events of a provider's stream (openai-chat, anthropic, openai-responses), as dicts or as
+        the SDK's objects. The draft then stores what an append of the whole response, as a `Payload`, would store.
+
+        A retry passes a `message` with the same id, or the same `idempotency_key`. If the message is finished, or was
+        interrupted, the draft has `replayed=True` and the stored message, and ignores what it is fed. If another draft
+        is still writing it, entering raises DraftLive. If the lease of that draft is over, because its process died,
+        this draft takes its place, with the same id at the same position; if several try, only one succeeds. It starts
+        the message again. With `resume=True` it keeps the stored content (`draft.message` has it) and adds the pieces
+        to it; of a provider's response that continues stored content, it keeps the texts, the reasoning and the calls.
+        The next write of the replaced draft raises DraftLost, and stores nothing.
+
+        The other arguments are those of `messages.append`. With `after`, the message follows that message: if others
+        follow it already, the draft is the first message of a new branch, which becomes the active one.
+
+        Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
+        """
+        require(STR, thread_id=thread_id)
+        require(STR_OR_NONE, idempotency_key=idempotency_key, format=format)
+        require(_PACE, pace=pace)
+        require(BOOL, resume=resume)
+        opened = _to_be_written(message)
+        if resume and opened.message_id is None and idempotency_key is None:
+            raise InvalidArgument(
+                "resume", "needs the id or the idempotency_key of the message that is to be continued"
+            )
+        from chatledger.formats.streams import ResponseEvents
+
+        source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            [opened],
+            limits=self._scope.limits,
+            run_id=run_id,
+            branch=branch,
+            expected=expected,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+            rules=rules,
+            default_rules=self._scope.rules,
+            on_open_calls=on_open_calls,
+            lease=pace.lease,
+            draft=new_stamp(),
+            continues=resume,
+            after=after,
+            create=create,
+            user_id=user_id,
+            kind=kind,
+            title=title,
+        )
+        return Draft(self._scope, request, pace=pace, source=source)
 
     async def sync(
         self,
         thread_id: str,
-        messages: Sequence[ChatMessage],
+        messages: Messages,
         *,
         run_id: str | None = None,
         branch: int | None = None,
@@ -182,22 +301,36 @@ class MessageRepository:
         has already, with other content or on another branch than the rest, is an IdConflict.
         """
         require(STR, thread_id=thread_id)
-        require(MESSAGES, messages=messages)
         require(STR_OR_NONE, run_id=run_id, expected=expected)
         require(INT_OR_NONE, branch=branch)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         require(_ON_DIFFERENCE, on_difference=on_difference)
-        require_messages(messages)
+        given, losses = await read_messages(self._scope, thread_id, messages, rules)
+        require_messages(given)
         if expected is not None:
             read_expected(expected, encode_key(thread_id, "thread_id"), branch)
+        options: dict[str, Any] = {"run_id": run_id, "branch": branch, "rules": rules, "on_open_calls": on_open_calls}
+        anew = on_difference == "branch"
+        appended = await self._sync(thread_id, given, options, expected=expected, anew=anew)
+        return replace(appended, losses=losses) if losses else appended
+
+    async def _sync(
+        self,
+        thread_id: str,
+        messages: Sequence[ChatMessage],
+        options: dict[str, Any],
+        *,
+        expected: str | None,
+        anew: bool,
+    ) -> Appended:
+        branch = options["branch"]
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
             with refusing_copies(messages):
-                anew = on_difference == "branch"
                 found = await _encoded(messages, partial(compare, history, messages, answers_anew=anew))
             rest, parts = messages[found.same :], found.difference is not None
-            if found.difference is not None and on_difference == "error":
+            if found.difference is not None and not anew:
                 raise VersionConflict(
                     "branch", found.same, history.version, found.difference, thread_id=thread_id, branch=history.branch
                 )
@@ -207,12 +340,6 @@ class MessageRepository:
             try:
                 if not rest:
                     return await self._shorten(history, branch, found.after, expected)
-                options: dict[str, Any] = {
-                    "run_id": run_id,
-                    "branch": branch,
-                    "rules": rules,
-                    "on_open_calls": on_open_calls,
-                }
                 options |= {"expected": expected or history.mark, "after": found.after if parts else None}
                 if parts and branch is not None:
                     return await self._part(thread_id, rest, branch, options)
@@ -377,6 +504,37 @@ class MessageRepository:
                 return
             limit = min(PAGE, end - page.next_cursor)
             page = await self.history(thread_id, branch=page.branch, limit=limit, after=page.next_cursor)
+
+    def follow(self, thread_id: str, *, cursor: str | None = None) -> AsyncGenerator[ThreadChange, None]:
+        """Yield each change of the active branch of a thread, once and in order, whichever process writes it. The
+        iteration ends only by an error, or when the caller leaves it.
+
+            history = await ledger.messages.history(thread_id)
+            async with contextlib.aclosing(ledger.messages.follow(thread_id, cursor=history.mark)) as changes:
+                async for change in changes:
+                    print(change.kind, change.message)
+
+        With the `cursor` of a change it continues after that change. With the `mark` of a history or of an
+        append, it yields every change since that state; this may include a revision that the history already contained,
+        of a message that the branch shares with another. Without `cursor` it begins when it is first iterated. A
+        redaction and an output are no changes.
+
+        One statement every 250 ms asks for all threads that this process follows, or for those of one tenant under row-
+        level security and on Citus. Only a thread that changed is read, once for all followers at the same position. A
+        follower buffers at most 100 changes or 8 MiB while its caller is busy, and then reads on. While the database is
+        away it tries again, at least every four seconds.
+
+        Raises ThreadNotFound, also once the thread is deleted or erased; BranchNotFound and InvalidCursor for a cursor
+        of another thread or database; StorageError once the ledger is closed; and the errors of a history that cannot
+        be read.
+        """
+        require(STR, thread_id=thread_id)
+        require(STR_OR_NONE, cursor=cursor)
+        if self._scope.guard is None:
+            raise StorageError("a transaction sees no changes of others: follow the thread through the ledger")
+        self._scope.guard.reading()
+        window = Window.of(self._scope.tenant, thread_id)
+        return follow(self._scope, window, None if cursor is None else read_start(cursor, window.thread))
 
     async def names(self, thread_id: str, *, format: str) -> set[str]:  # noqa: A002 - as in the ledger's own calls
         """The names and the call ids of all messages that came in a format, on all branches of the thread, for a source
@@ -584,6 +742,19 @@ class MessageRepository:
             on_open_calls="close",
         )
         return await self._scope.write(lambda sql: close_open_calls(sql, request, reason), moves=request.thread)
+
+
+def _to_be_written(message: ChatMessage | None) -> ChatMessage:
+    """The message that a draft opens. Raises InvalidArgument for one that has content already."""
+    if message is None:
+        return ChatMessage(role="assistant", state="partial")
+    require(_MESSAGE, message=message)
+    if message.role != "assistant":
+        raise InvalidArgument("message", f"must have the role assistant, not {message.role!r}")
+    given = next((name for name in ("content", "reasoning", "tool_calls") if getattr(message, name) is not None), None)
+    if given is not None:
+        raise InvalidArgument("message", f"has {given}; the draft takes the content from what it is fed")
+    return message.model_copy(update={"state": "partial"})
 
 
 async def _encoded(messages: Sequence[Any], make: Callable[[], T], beside: Any = None) -> T:

@@ -10,7 +10,7 @@ from agent_framework import Content, Message
 from anthropic.types import ThinkingBlock
 from openai.types.responses.response_reasoning_item import Summary
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats import get_codec, recognise
 from chatledger.formats.agent_framework import CODEC
@@ -34,7 +34,7 @@ def test_a_sample_is_what_the_framework_dumps_and_comes_back_as_objects(name: st
 
 async def test_objects_are_stored_and_given_back(ledger: Ledger) -> None:
     await ledger.threads.create("t")
-    await ledger.append("t", [Message("user", ["Oslo?"]), Message("assistant", ["Cold."])])
+    await ledger.messages.append("t", Payload([Message("user", ["Oslo?"]), Message("assistant", ["Cold."])]))
     stored = await ledger.history("t", format="agent-framework", as_="models")
     assert [(type(message), message.text) for message in stored.payload] == [(Message, "Oslo?"), (Message, "Cold.")]
 
@@ -63,7 +63,7 @@ async def test_a_provider_is_sent_its_own_signatures_alone(ledger: Ledger, messa
     """The object of the provider's SDK tells whose a signature is. The ledger keeps it."""
     await ledger.threads.create("t", rules="lenient")
     message.contents.append(Content.from_text("Cold."))
-    await ledger.append("t", [Message("user", ["Oslo?"]), message])
+    await ledger.messages.append("t", Payload([Message("user", ["Oslo?"]), message]))
     views: list[tuple[str, Any]] = [("anthropic", "model"), ("openai-responses", "stored")]
     for target, view in views:
         sent = (await ledger.history("t", format=target, view=view)).payload

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agent_framework import Content, Message
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Payload
 from chatledger.adapters.agent_framework import LedgerHistoryProvider, UndecodableMessage
 from chatledger.errors import InvalidArgument, ThreadNotFound
 from tests.conftest import Database
@@ -120,7 +120,7 @@ async def test_a_message_that_the_framework_refuses_hides_no_other(
 ) -> None:
     await history.save_messages("s", TURN)
     odd = {"type": "message", "role": "user", "contents": [{"type": "text", "text": "a"}], "unknown": 1}
-    await ledger.append("s", [odd], format="agent-framework")
+    await ledger.messages.append("s", Payload([odd], "agent-framework"))
     await history.save_messages("s", [user("after")])
     with caplog.at_level(logging.ERROR, logger="chatledger.adapters"):
         assert dumped(await history.get_messages("s")) == dumped([*TURN, user("after")])

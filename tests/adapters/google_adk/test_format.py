@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.errors import EncodeError
 from chatledger.formats import recognise
 from chatledger.formats.google_adk import CODEC
@@ -37,7 +37,7 @@ def test_the_format_keeps_what_every_format_promises(name: str) -> None:
 async def test_objects_go_through_a_ledger(ledger: Ledger) -> None:
     thread = await ledger.threads.create("t")
     events = [event for name in EVENTS for event in EVENTS[name]]
-    await ledger.append(thread.thread_id, events, rules="lenient")
+    await ledger.messages.append(thread.thread_id, Payload(events), rules="lenient")
     history = await ledger.history("t", format="google-adk", as_="models")
     assert history.payload == events
     assert history.losses == ()

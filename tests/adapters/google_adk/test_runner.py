@@ -9,7 +9,7 @@ from google.adk.agents import LlmAgent
 from google.adk.runners import Runner
 from google.genai import types
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.adapters.google_adk import ChatLedgerSessionService
 from tests.adapters.google_adk.scripted import Scripted, says, thinks_and_calls
 
@@ -83,7 +83,7 @@ async def test_an_agent_goes_on_with_a_conversation_of_another_format(ledger: Le
         {"role": "user", "content": "Oslo?"},
         {"role": "assistant", "content": "18 degrees.", "name": "helper"},
     ]
-    await ledger.append("demo/ada/s1", said, format="openai-chat")
+    await ledger.messages.append("demo/ada/s1", Payload(said, "openai-chat"))
     model = Scripted.of(says("Mild."))
     await ask(runner(service, model), "ada", "s1", "Is that warm?")
     assert [(content.role, content.parts[0].text) for content in model.asked[0]] == [

@@ -15,7 +15,7 @@ from google.adk.sessions import Session
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.genai import types
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.adapters.google_adk import ChatLedgerSessionService, UnstorableValue
 from tests.adapters.google_adk.events import CALL, SECOND, content, result
 from tests.conftest import Database
@@ -155,7 +155,7 @@ async def test_an_event_between_the_making_of_a_session_and_its_mark_makes_it_st
 
     async def hurried(threads: Any, thread_id: str, **given: Any) -> Any:
         made = await create(threads, thread_id, **given)
-        await ledger.append(thread_id, [said("first").model_dump()], format="google-adk")
+        await ledger.messages.append(thread_id, Payload([said("first").model_dump()], "google-adk"))
         return made
 
     monkeypatch.setattr(type(ledger.threads), "create", hurried)
@@ -251,7 +251,7 @@ async def test_an_event_that_adk_refuses_does_not_hide_the_others(
     session = await service.create_session(**WHO, session_id="s")
     await service.append_event(session, said("one"))
     refused = {"id": "x", "invocation_id": "e", "author": "helper", "actions": {"of tomorrow": 1}}
-    await ledger.append("demo/ada/s", [refused], format="google-adk")
+    await ledger.messages.append("demo/ada/s", Payload([refused], "google-adk"))
     now = await loaded(service)
     await service.append_event(now, said("two"))
     with caplog.at_level(logging.WARNING):

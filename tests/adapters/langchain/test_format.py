@@ -17,7 +17,7 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats import recognise
 from chatledger.formats.langchain import CODEC
@@ -56,7 +56,7 @@ def test_the_samples_are_what_the_framework_dumps(name: str) -> None:
 
 
 async def test_objects_are_recognised_and_come_back_equal(ledger: Ledger) -> None:
-    await ledger.append("t", TALK, create=True)
+    await ledger.messages.append("t", Payload(TALK), create=True)
     history = await ledger.history("t", format="langchain")
     assert history.payload == dumps(TALK)
     models = (await ledger.history("t", format="langchain", as_="models")).payload
@@ -90,14 +90,16 @@ def test_what_other_formats_wrote_is_accepted_by_the_framework(name: str) -> Non
 async def test_a_live_object_is_refused_with_its_path_and_nothing_is_stored(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     with pytest.raises(DecodeError) as caught:
-        await ledger.append("t", [HumanMessage("a"), ToolMessage("b", tool_call_id="c", artifact={"live": object()})])
+        await ledger.messages.append(
+            "t", Payload([HumanMessage("a"), ToolMessage("b", tool_call_id="c", artifact={"live": object()})])
+        )
     assert caught.value.path == "$[1].data.artifact.live"
     assert list(await ledger.messages.history("t")) == []
 
 
 async def test_a_message_that_the_framework_refuses_is_named(ledger: Ledger) -> None:
     payload = [SAMPLES["a chunk"][0], {"type": "event", "data": {"content": "rain", "type": "event"}}]
-    await ledger.append("t", payload, create=True)
+    await ledger.messages.append("t", Payload(payload), create=True)
     with pytest.raises(EncodeError) as caught:
         await ledger.history("t", format="langchain", as_="models")
     assert caught.value.path == "$[1]"

@@ -14,7 +14,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
-from chatledger import Ledger, StorageError, ThreadNotFound
+from chatledger import Ledger, Payload, StorageError, ThreadNotFound
 from chatledger.adapters.langchain import LedgerChatMessageHistory
 from chatledger.errors import DecodeError
 from tests.conftest import Database
@@ -86,7 +86,9 @@ async def test_a_live_object_is_refused_with_its_path_and_nothing_is_stored(ledg
 async def test_a_message_that_the_framework_refuses_does_not_hide_the_others(ledger: Ledger, caplog: Any) -> None:
     history = LedgerChatMessageHistory("s", ledger)
     await history.aadd_messages(talk(1))
-    await ledger.append("s", [{"type": "event", "data": {"content": "rain", "type": "event"}}], format="langchain")
+    await ledger.messages.append(
+        "s", Payload([{"type": "event", "data": {"content": "rain", "type": "event"}}], "langchain")
+    )
     await history.aadd_messages(talk(2))
     with caplog.at_level(logging.ERROR, logger="chatledger.adapters.langchain"):
         assert await history.aget_messages() == [*talk(1), *talk(2)]

@@ -15,6 +15,8 @@ from chatledger import (
     InvalidArgument,
     Ledger,
     Limits,
+    Pace,
+    Payload,
     TextDelta,
     ThreadNotFound,
     ToolCallDelta,
@@ -103,7 +105,7 @@ async def test_the_model_view_has_a_result_for_each_call(ledger: Ledger) -> None
 
 
 async def test_messages_of_other_origin_are_items_too(session: ChatLedgerSession, ledger: Ledger) -> None:
-    await ledger.append("s", "Tokyo?", format="openai-responses", create=True)
+    await ledger.messages.append("s", Payload("Tokyo?", "openai-responses"), create=True)
     assert await session.get_items() == [{"role": "user", "content": "Tokyo?"}]
     await ledger.messages.append(
         "s", [ChatMessage(role="custom", content="a note"), ChatMessage(role="assistant", content="18.")]
@@ -113,12 +115,14 @@ async def test_messages_of_other_origin_are_items_too(session: ChatLedgerSession
     assert await session.get_items() == both
     assert await session.get_items(1) == both[1:]
     await session.clear_session()
-    await ledger.append("s", {"instructions": "Be brief.", "input": "Hi"}, format="openai-responses", create=True)
+    await ledger.messages.append(
+        "s", Payload({"instructions": "Be brief.", "input": "Hi"}, "openai-responses"), create=True
+    )
     both = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
     assert await session.get_items() == both
     assert await ChatLedgerSession("s", ledger, view="model").get_items() == both
     await session.clear_session()
-    await ledger.append("s", "Tokyo?", format="openai-responses", create=True)
+    await ledger.messages.append("s", Payload("Tokyo?", "openai-responses"), create=True)
     assert await ChatLedgerSession("s", ledger, view="model").get_items() == [{"role": "user", "content": "Tokyo?"}]
 
 
@@ -254,7 +258,7 @@ async def test_a_pop_returns_what_was_read_of_another_format(session: ChatLedger
         {"role": "function", "name": "weather", "content": "18"},
         {"role": "assistant", "content": "18.", "reasoning_content": "easy"},
     ]
-    await ledger.append("s", chat, format="qwen-agent", create=True)
+    await ledger.messages.append("s", Payload(chat, "qwen-agent"), create=True)
     items = await session.get_items()
     assert len(items) == 5
     popped = [await session.pop_item() for _ in items]
@@ -279,7 +283,7 @@ async def test_forty_concurrent_pops_give_forty_different_items(database: Databa
 async def test_a_message_being_written_is_left_to_its_writer(session: ChatLedgerSession, ledger: Ledger) -> None:
     await session.add_items(ITEMS)
     found = await session._get_compaction_snapshot(7)
-    async with ledger.stream("s") as draft:
+    async with ledger.messages.stream("s") as draft:
         await draft.feed(TextDelta(text="Lima, "))
         assert await session.get_items() == ITEMS
         assert await session.get_items(1) == [ANSWER]
@@ -297,7 +301,7 @@ async def test_a_pop_interrupts_an_abandoned_message(database: Database) -> None
     async with database.open() as ledger:
         session = ChatLedgerSession("s", ledger)
         await session.add_items([USER])
-        draft = ledger.stream("s", size=1)
+        draft = ledger.messages.stream("s", pace=Pace(size=1))
         await draft.__aenter__()
         for number in range(2):
             await draft.feed(ToolCallDelta(id=f"c{number}", name="weather", arguments="{}"))

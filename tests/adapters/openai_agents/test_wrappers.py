@@ -13,7 +13,7 @@ from agents.extensions.memory import EncryptedSession, encrypt_session
 from agents.memory import OpenAIResponsesCompactionSession
 from cryptography import fernet
 
-from chatledger import ChatMessage, Feedback, Ledger, Limits
+from chatledger import ChatMessage, Feedback, Ledger, Limits, Payload
 from chatledger.adapters.openai_agents import ChatLedgerSession, UndecodableItem
 from chatledger.errors import DraftLive, LimitExceeded
 from tests.adapters.openai_agents.scripted import Scripted, calls, says
@@ -105,7 +105,7 @@ async def test_items_that_depend_on_others_have_no_snapshot(session: ChatLedgerS
         {"role": "assistant", "content": "", "function_call": {"name": "weather", "arguments": "{}"}},
         {"role": "function", "name": "weather", "content": "18"},
     ]
-    await ledger.append("s", chat, format="qwen-agent", create=True)
+    await ledger.messages.append("s", Payload(chat, "qwen-agent"), create=True)
     assert await session._get_compaction_snapshot(3) is None
 
 
@@ -241,7 +241,7 @@ async def test_a_replacement_waits_for_no_draft_and_creates_a_missing_thread(
     session: ChatLedgerSession, ledger: Ledger
 ) -> None:
     assert await session._atomic_replace_items([SUMMARY])
-    async with ledger.stream("s") as draft:
+    async with ledger.messages.stream("s") as draft:
         await draft.feed("So")
         await draft.flush()
         with pytest.raises(DraftLive):

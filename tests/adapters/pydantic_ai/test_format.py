@@ -11,7 +11,7 @@ from pydantic_ai import Agent
 from pydantic_ai import messages as ai
 from pydantic_ai.models.test import TestModel
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats import format_names, get_codec, losses_of, recognise
 from chatledger.models import ChatMessage, ImagePart, TextPart
@@ -110,12 +110,12 @@ async def test_an_agent_goes_on_from_what_the_ledger_stored(ledger: Ledger) -> N
     agent = Agent(TestModel(), tools=[weather])
     await ledger.threads.create(thread_id="t")
     first = await agent.run("Oslo?")
-    await ledger.append("t", first.new_messages())
+    await ledger.messages.append("t", Payload(first.new_messages()))
     stored = await ledger.history("t", format="pydantic-ai", as_="models")
     assert stored.payload == first.all_messages()
 
     second = await agent.run("And Bergen?", message_history=stored.payload)
-    await ledger.append("t", second.new_messages(), format="pydantic-ai")
+    await ledger.messages.append("t", Payload(second.new_messages(), "pydantic-ai"))
     both = await ledger.history("t", format="pydantic-ai", as_="models")
     assert both.payload == second.all_messages()
     assert [message.role for message in both.messages][:4] == ["user", "assistant", "tool", "assistant"]

@@ -13,7 +13,7 @@ from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationEntry, ConversationRecord
 from pydantic_ai.tools import DeferredToolRequests
 
-from chatledger import ChatMessage, Ledger, Limits
+from chatledger import ChatMessage, Ledger, Limits, Payload
 from chatledger.adapters.pydantic_ai import EntryNotFound, LedgerConversationStore
 from chatledger.adapters.pydantic_ai import record as records
 from chatledger.adapters.pydantic_ai import store as stores
@@ -293,7 +293,7 @@ async def test_an_entry_that_the_framework_refuses_does_not_hide_the_others(
     entries = await store.load_entries("c")
     assert entries is not None
     refused = {"kind": "response", "parts": [{"part_kind": "of tomorrow"}], "timestamp": "2026-11-01T12:00:00Z"}
-    (bad,) = (await ledger.append("c", [refused], format="pydantic-ai")).messages
+    (bad,) = (await ledger.messages.append("c", Payload([refused], "pydantic-ai"))).messages
     record = await store.read_record("c")
     assert record is not None
     later = ConversationEntry(parent_id=bad.message_id, message=said("3?"))
@@ -360,7 +360,7 @@ async def test_a_draft_from_elsewhere_is_beside_the_conversation(ledger: Ledger,
     """The thread is neither empty, nor does the save go on behind the draft or wait for its end."""
     store = LedgerConversationStore(ledger)
     conversation = await saved(store, talk(1, 2))
-    async with ledger.stream("c") as draft:
+    async with ledger.messages.stream("c") as draft:
         await draft.feed("So")
         await draft.flush()
         assert (await store.load("c", limit=1)).messages == talk(2)

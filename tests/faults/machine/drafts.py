@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis.stateful import rule
 
+from chatledger import Pace
 from chatledger.errors import DraftLive
 from tests.conversations import assistant, user
 from tests.faults.machine.base import Base, needs, texts, threads
@@ -18,7 +19,7 @@ class DraftRules(Base):
     @rule(thread=threads)
     def begin_a_draft(self, thread: str) -> None:
         """Its writer stops, and holds its lease for longer than the test runs."""
-        draft = self.own.stream(thread, interval=3_600, lease=7_200)
+        draft = self.own.messages.stream(thread, pace=Pace(interval=3_600, lease=7_200))
 
         async def enter() -> None:
             await draft.__aenter__()

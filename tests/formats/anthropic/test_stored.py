@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from chatledger import Ledger, RuleViolation
+from chatledger import Ledger, Payload, RuleViolation
 from chatledger.models.json import same_json
 from tests.formats.anthropic.strategies import payloads
 from tests.formats.openai_chat.strategies import Json
@@ -30,7 +30,7 @@ TURN = [ASKED, CALLING, ANSWERED, CLOSING]
 @given(payloads)
 async def test_any_request_comes_back_as_it_was(ledger: Ledger, payload: dict[str, Json]) -> None:
     thread = await ledger.threads.create(rules="lenient")
-    await ledger.append(thread.thread_id, payload, format="anthropic")
+    await ledger.messages.append(thread.thread_id, Payload(payload, "anthropic"))
     history = await ledger.history(thread.thread_id, format="anthropic")
     assert same_json(history.payload, payload)
     assert history.losses == ()
@@ -38,9 +38,9 @@ async def test_any_request_comes_back_as_it_was(ledger: Ledger, payload: dict[st
 
 async def test_a_conversation_grows_by_strict_rules(ledger: Ledger) -> None:
     await ledger.threads.create("t")
-    await ledger.append("t", {"system": "Be brief.", "messages": [ASKED]}, format="anthropic")
+    await ledger.messages.append("t", Payload({"system": "Be brief.", "messages": [ASKED]}, "anthropic"))
     for message in TURN[1:]:
-        await ledger.append("t", [message], format="anthropic")
+        await ledger.messages.append("t", Payload([message], "anthropic"))
     history = await ledger.history("t", format="anthropic")
     assert history.payload == {"system": "Be brief.", "messages": TURN}
     assert [message.role for message in history.messages] == [
@@ -51,19 +51,19 @@ async def test_a_conversation_grows_by_strict_rules(ledger: Ledger) -> None:
 async def test_a_result_that_no_call_waits_for_is_refused(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     with pytest.raises(RuleViolation):
-        await ledger.append("t", [ASKED, ANSWERED], format="anthropic")
+        await ledger.messages.append("t", Payload([ASKED, ANSWERED], "anthropic"))
 
 
 @pytest.mark.parametrize("window", [{"last": 2}, {"last": 3}, {"last_turns": 1}])
 async def test_no_last_window_begins_inside_a_message(ledger: Ledger, window: dict[str, Any]) -> None:
     await ledger.threads.create("t")
-    await ledger.append("t", TURN * 2, format="anthropic")
+    await ledger.messages.append("t", Payload(TURN * 2, "anthropic"))
     assert (await ledger.history("t", format="anthropic", **window)).payload == {"messages": TURN}
 
 
 async def test_open_calls_are_closed_in_the_message_of_the_other_results(ledger: Ledger) -> None:
     await ledger.threads.create("t")
-    await ledger.append("t", [ASKED, CALLING, {"role": "user", "content": RESULTS[:1]}], format="anthropic")
+    await ledger.messages.append("t", Payload([ASKED, CALLING, {"role": "user", "content": RESULTS[:1]}], "anthropic"))
     await ledger.messages.close_open_calls("t", reason="interrupted")
     [*_, answered] = (await ledger.history("t", format="anthropic")).payload["messages"]
     assert [block["tool_use_id"] for block in answered["content"]] == ["a", "b"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, OpaquePart, TextPart, ToolCall
+from chatledger import ChatMessage, Ledger, OpaquePart, Payload, TextPart, ToolCall
 from chatledger.formats import get_codec
 from chatledger.formats.langchain import CODEC
 from tests.formats.langchain.samples import SAMPLES
@@ -76,7 +76,7 @@ def test_a_conversation_reads_as_other_formats(target: str) -> None:
 
 @pytest.mark.parametrize("rules", ["strict", "lenient"])
 async def test_a_stored_conversation_is_recognised_and_reads_in_both_ways(ledger: Ledger, rules: Any) -> None:
-    await ledger.append("t", ASKED, create=True, rules=rules)
+    await ledger.messages.append("t", Payload(ASKED), create=True, rules=rules)
     history = await ledger.history("t", format="langchain")
     assert history.payload == ASKED
     assert history.losses == ()

@@ -11,7 +11,7 @@ import pytest
 from anthropic.types.beta import BetaMessage
 from openai.types.chat import ChatCompletionMessage
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Payload
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import get_provider, model_view, provider_names
 from chatledger.models.json import same_json
@@ -138,9 +138,9 @@ async def test_every_sample_is_sent_as_each_provider_takes_it(ledger: Ledger) ->
 async def test_the_ledger_sends_back_what_it_streamed_and_appended(ledger: Ledger, provider: str) -> None:
     reply = {"anthropic": [ALL["anthropic"][0][0]], "openai-chat": [MESSAGE], "openai-responses": CALLED}[provider]
     for thread_id in ("streamed", "appended"):
-        await ledger.append(thread_id, [ASKED], format=provider, create=True)
-    await ledger.append("appended", reply, format=provider)
-    async with ledger.stream("streamed", format=provider) as draft:
+        await ledger.messages.append(thread_id, Payload([ASKED], provider), create=True)
+    await ledger.messages.append("appended", Payload(reply, provider))
+    async with ledger.messages.stream("streamed", format=provider) as draft:
         for event in SPLIT[provider](reply):
             await draft.feed(event)
     views = [await ledger.history(id_, format=provider, view="model") for id_ in ("streamed", "appended")]

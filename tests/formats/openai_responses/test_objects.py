@@ -8,7 +8,7 @@ import pytest
 from openai.types.responses import Response, ResponseFunctionToolCall, ResponseOutputMessage
 from pydantic import BaseModel
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_responses import CODEC
 
@@ -49,7 +49,7 @@ async def test_an_agent_loop_is_appended_piece_by_piece_under_strict_rules(ledge
         "And Oslo?",
     ]
     for piece in pieces:
-        await ledger.append("t", piece, format="openai-responses", run_id="run-7")
+        await ledger.messages.append("t", Payload(piece, "openai-responses"), run_id="run-7")
     history = await ledger.history("t", format="openai-responses")
     results = [result("lima"), result("tokyo")]
     assert history.payload == [ASK, THOUGHT, *CALLS, *results, ANSWER, {"role": "user", "content": "And Oslo?"}]

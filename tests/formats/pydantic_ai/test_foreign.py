@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, Payload
 from chatledger.formats import get_codec
 from chatledger.formats.pydantic_ai import CODEC
 from chatledger.formats.pydantic_ai.parts import digest
@@ -114,7 +114,7 @@ async def test_the_model_view_keeps_what_anthropic_signed(ledger: Ledger, provid
     asked = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Oslo?"}]}
     answer = {"kind": "response", "parts": [thought, {"part_kind": "text", "content": "Cold."}]}
     again = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Bergen?"}]}
-    await ledger.append("t", [asked, answer, again], create=True)
+    await ledger.messages.append("t", Payload([asked, answer, again]), create=True)
     viewed = await ledger.history("t", format="anthropic", view="model")
     content = viewed.payload["messages"][1]["content"]
     kinds = ["text"] if isinstance(content, str) else [block["type"] for block in content]
@@ -122,7 +122,7 @@ async def test_the_model_view_keeps_what_anthropic_signed(ledger: Ledger, provid
 
 
 async def test_a_history_is_stored_and_comes_back_in_any_window(ledger: Ledger) -> None:
-    await ledger.append("t", history(), rules="lenient", create=True)
+    await ledger.messages.append("t", Payload(history()), rules="lenient", create=True)
     stored = await ledger.history("t", format="pydantic-ai")
     assert stored.payload == history()
     assert stored.losses == ()
@@ -138,5 +138,5 @@ async def test_a_message_without_a_time_does_not_get_the_ledgers(ledger: Ledger)
         {"kind": "request", "parts": [{"content": "Hi", "part_kind": "user-prompt"}]},
         {"kind": "response", "parts": [{"content": "Hello.", "part_kind": "text"}]},
     ]
-    await ledger.append("t", history, create=True)
+    await ledger.messages.append("t", Payload(history), create=True)
     assert (await ledger.history("t", format="pydantic-ai")).payload == history

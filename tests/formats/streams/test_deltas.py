@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from chatledger import Ledger, OpaquePart, TextPart, ThinkPart, ToolCall
+from chatledger import Ledger, OpaquePart, Pace, Payload, TextPart, ThinkPart, ToolCall
 from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats.streams import get_stream, stream_names
 from chatledger.models.deltas import Growing
@@ -117,11 +117,11 @@ async def test_a_draft_stores_what_an_append_of_the_whole_response_stores(ledger
     stream = get_stream(name)
     await ledger.threads.create("streamed")
     await ledger.threads.create("appended")
-    async with ledger.stream("streamed", format=name, interval=0) as draft:
+    async with ledger.messages.stream("streamed", format=name, pace=Pace(interval=0)) as draft:
         for event in events:
             stream.feed(event)
             await draft.feed(event)
-    await ledger.append("appended", stream.payload(), format=name)
+    await ledger.messages.append("appended", Payload(stream.payload(), name))
     streamed, appended = [await ledger.messages.history(thread) for thread in ("streamed", "appended")]
     assert [one.model_dump(exclude=NOT_COMPARED) for one in streamed] == [
         one.model_dump(exclude=NOT_COMPARED) for one in appended
@@ -133,7 +133,7 @@ async def test_a_draft_stores_what_an_append_of_the_whole_response_stores(ledger
 async def test_a_draft_that_is_fed_with_more_than_events_keeps_all_of_it(ledger: Ledger, name: str) -> None:
     events, _ = STREAMS[name]
     await ledger.threads.create("t")
-    async with ledger.stream("t", format=name, interval=0) as draft:
+    async with ledger.messages.stream("t", format=name, pace=Pace(interval=0)) as draft:
         for event in events:
             await draft.feed(event)
         await draft.feed("And more.")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
-from chatledger import ChatLedgerError, ChatMessage, Ledger, Limits, RuleViolation, Usage
+from chatledger import ChatLedgerError, ChatMessage, Ledger, Limits, Pace, Payload, RuleViolation, Usage
 from chatledger.errors import DraftLost, LimitExceeded
 from chatledger.formats import get_codec
 from chatledger.storage.drivers.sql import Sql
@@ -38,7 +38,9 @@ COLUMNS = {
 
 
 async def feed(ledger: Ledger, name: str, events: Sequence[Object], **options: Any) -> Any:
-    async with ledger.stream("streamed", format=name, interval=3_600, lease=7_200, **options) as draft:
+    async with ledger.messages.stream(
+        "streamed", format=name, **options, pace=Pace(interval=3_600, lease=7_200)
+    ) as draft:
         for event in events:
             await draft.feed(event)
     return draft
@@ -79,10 +81,10 @@ async def require_equal(ledger: Ledger, name: str, events: Sequence[Object], pay
         await own.messages.append(thread_id, [user("?")])
     options: dict[str, Any] = {}
     try:
-        appended = await own.append("appended", payload, format=name)
+        appended = await own.messages.append("appended", Payload(payload, name))
     except RuleViolation:
         options["rules"] = "lenient"
-        appended = await own.append("appended", payload, format=name, **options)
+        appended = await own.messages.append("appended", Payload(payload, name), **options)
     draft = await feed(own, name, events, **options)
     if payload:
         assert await rows(own, "streamed") == await rows(own, "appended")
@@ -183,7 +185,7 @@ async def test_a_retry_finds_all_messages_of_the_response(asked: Ledger) -> None
 
 
 async def test_a_finish_whose_answer_was_lost_finds_what_it_stored(asked: Ledger) -> None:
-    draft = asked.stream("streamed", format="openai-responses", interval=3_600, lease=7_200)
+    draft = asked.messages.stream("streamed", format="openai-responses", pace=Pace(interval=3_600, lease=7_200))
     async with draft:
         for event in split_responses.split(THREE):
             await draft.feed(event)
@@ -194,7 +196,12 @@ async def test_a_finish_whose_answer_was_lost_finds_what_it_stored(asked: Ledger
 
 
 async def test_a_finish_does_not_take_another_message_for_its_own(asked: Ledger) -> None:
-    draft = asked.stream("streamed", format="openai-responses", interval=3_600, lease=7_200, message_id="m")
+    draft = asked.messages.stream(
+        "streamed",
+        format="openai-responses",
+        message=ChatMessage.assistant(message_id="m"),
+        pace=Pace(interval=3_600, lease=7_200),
+    )
     with pytest.raises(DraftLost):
         async with draft:
             for event in split_responses.split(THREE):
@@ -237,7 +244,7 @@ async def test_a_stream_that_is_cut_leaves_its_beginning(ledger: Ledger, name: s
 async def _require_beginning(ledger: Ledger, name: str, end: int) -> None:
     await ledger.threads.create("streamed")
     await ledger.messages.append("streamed", [user("?")])
-    async with ledger.stream("streamed", format=name, interval=3_600, lease=7_200) as draft:
+    async with ledger.messages.stream("streamed", format=name, pace=Pace(interval=3_600, lease=7_200)) as draft:
         for event in STREAMS[name][:end]:
             await draft.feed(event)
         await draft.interrupt()
@@ -316,7 +323,7 @@ async def test_an_event_beyond_the_limit_is_refused_and_adds_nothing(
     async with database.open(limits=Limits(bytes=1_500)) as ledger:
         await ledger.threads.create("streamed")
         await ledger.messages.append("streamed", [user("?")])
-        async with ledger.stream("streamed", format=name) as draft:
+        async with ledger.messages.stream("streamed", format=name) as draft:
             for before in BEGINNINGS[name]:
                 await draft.feed(before)
             with pytest.raises(LimitExceeded):
@@ -405,7 +412,7 @@ LATE: list[tuple[str, list[Object]]] = [
 
 @pytest.mark.parametrize(("name", "events"), LATE, ids=range(len(LATE)))
 async def test_events_that_fit_nowhere_cost_nothing(asked: Ledger, name: str, events: list[Object]) -> None:
-    draft = asked.stream("streamed", format=name, interval=0)
+    draft = asked.messages.stream("streamed", format=name, pace=Pace(interval=0))
     async with draft:
         for event in [*BEGINNINGS[name], *events]:
             await draft.feed(event)
@@ -415,7 +422,7 @@ async def test_events_that_fit_nowhere_cost_nothing(asked: Ledger, name: str, ev
 
 async def test_other_choices_take_nothing_from_the_writes_on_the_way(asked: Ledger) -> None:
     choices = [{"index": index, "delta": {"content": text}} for index, text in enumerate(["mine", "other"])]
-    async with asked.stream("streamed", format="openai-chat", interval=3_600, lease=7_200) as draft:
+    async with asked.messages.stream("streamed", format="openai-chat", pace=Pace(interval=3_600, lease=7_200)) as draft:
         await draft.feed({"choices": choices})
         await draft.flush()
         assert draft.message.text == "mine"
@@ -424,7 +431,9 @@ async def test_other_choices_take_nothing_from_the_writes_on_the_way(asked: Ledg
 async def test_the_name_of_the_response_is_stored_unless_the_draft_has_one(asked: Ledger) -> None:
     events = [split_chat.chunk(role="assistant", name="bob", content="x")]
     assert (await feed(asked, "openai-chat", events)).message.name == "bob"
-    async with asked.stream("streamed", format="openai-chat", name="ann") as draft:
+    async with asked.messages.stream(
+        "streamed", format="openai-chat", message=ChatMessage.assistant(name="ann")
+    ) as draft:
         for event in events:
             await draft.feed(event)
     assert draft.message.name == "ann"
@@ -435,7 +444,9 @@ async def test_an_interruption_answers_the_calls_of_the_whole_response(asked: Le
         {**CALL, "id": "fd", "call_id": "d"},
         {"type": "function_call_output", "call_id": "c", "output": "x"},
     )
-    async with asked.stream("streamed", format="openai-responses", interval=3_600, lease=7_200) as draft:
+    async with asked.messages.stream(
+        "streamed", format="openai-responses", pace=Pace(interval=3_600, lease=7_200)
+    ) as draft:
         for event in split_responses.split([CALL, other, result, said("m", "On it.")])[:-1]:
             await draft.feed(event)
         await draft.interrupt()

@@ -8,7 +8,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from chatledger import ChatMessage, Feedback, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall, Usage
+from chatledger import (
+    ChatMessage,
+    Feedback,
+    ImagePart,
+    Ledger,
+    OpaquePart,
+    Payload,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    Usage,
+)
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.outputs import add_outputs, replace_agents
@@ -45,7 +56,7 @@ async def _fill_tenant(ledger: Ledger) -> None:
     await replace_agents(scope_of(ledger), "odd", [AGENT], stored=[])
     await ledger.threads.create("empty")
     await ledger.threads.create("open")  # its call is not answered
-    await ledger.append("open", WIRE, format="openai-chat", idempotency_key="request-1")
+    await ledger.messages.append("open", Payload(WIRE, "openai-chat"), idempotency_key="request-1")
     await _change(ledger)
     await ledger.threads.create("gone")
     await ledger.runs.start("gone", run_id="run 8", agent="forecaster", model="m-1")

@@ -194,7 +194,7 @@ async def test_messages_of_other_programs_are_items_too(openai: AsyncOpenAI, led
 
 async def test_a_message_that_is_still_written_is_in_progress(openai: AsyncOpenAI, ledger: Ledger) -> None:
     conversation = await openai.conversations.create(items=[user("1")])
-    async with ledger.stream(conversation.id, message_id="msg_2") as draft:
+    async with ledger.messages.stream(conversation.id, message=ChatMessage.assistant(message_id="msg_2")) as draft:
         await draft.feed(TextDelta(text="Let me"))
         await draft.flush()
         item = await openai.conversations.items.retrieve("msg_2", conversation_id=conversation.id)

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger import (
+    ChatMessage,
+    InvalidArgument,
+    Ledger,
+    Pace,
+    Payload,
+    RuleViolation,
+    ThreadNotFound,
+    VersionConflict,
+)
 from chatledger.errors import (
     BranchNotFound,
     DraftLive,
@@ -81,7 +90,7 @@ async def test_after_0_is_the_end_of_an_empty_thread(ledger: Ledger) -> None:
 
 async def test_the_payload_of_a_format_follows_a_message_too(asked: Ledger) -> None:
     payload = [{"role": "assistant", "content": "as a dict"}]
-    await asked.append("t", payload, format="openai-chat", after=1)
+    await asked.messages.append("t", Payload(payload, "openai-chat"), after=1)
     assert texts(await asked.messages.history("t")) == ["?", "as a dict"]
 
 
@@ -159,9 +168,9 @@ async def test_an_unknown_place_is_refused(
             await asked.messages.append("t", messages, after=after)
         assert said in str(caught.value)
     with pytest.raises(error):
-        await asked.append("t", [{"role": "user", "content": "x"}], format="openai-chat", after=after)
+        await asked.messages.append("t", Payload([{"role": "user", "content": "x"}], "openai-chat"), after=after)
     with pytest.raises(error):
-        await asked.stream("t", after=after).__aenter__()
+        await asked.messages.stream("t", after=after).__aenter__()
     assert await count_rows(database) == before
 
 
@@ -378,25 +387,27 @@ async def test_a_call_from_an_earlier_turn_is_still_known_to_wait(ledger: Ledger
 
 
 async def test_a_draft_is_the_first_message_of_the_new_branch(asked: Ledger) -> None:
-    async with asked.stream("t", after=3, message_id="d") as draft:
+    async with asked.messages.stream("t", after=3, message=ChatMessage.assistant(message_id="d")) as draft:
         assert await told(asked) == [(0, None, 4, False), (1, 3, 4, True)]
         await draft.feed("streamed")
     assert texts(await asked.messages.history("t")) == ["?", "!", "??", "streamed"]
     for branch in (None, 0):
-        async with asked.stream("t", after=3, message_id="d", branch=branch) as again:
+        async with asked.messages.stream(
+            "t", after=3, branch=branch, message=ChatMessage.assistant(message_id="d")
+        ) as again:
             assert (again.replayed, again.message.text) == (True, "streamed")
     assert len(await told(asked)) == 2
 
 
 @pytest.mark.parametrize("branch", [None, 0])
 async def test_an_abandoned_draft_is_started_again_in_its_place(asked: Ledger, branch: int | None) -> None:
-    dead = asked.stream("t", after=3, idempotency_key="k", branch=branch)
+    dead = asked.messages.stream("t", after=3, idempotency_key="k", branch=branch)
     await dead.__aenter__()
     await dead._stop()
     with pytest.raises(DraftLive):
-        await asked.stream("t", after=3, idempotency_key="k", branch=branch).__aenter__()
+        await asked.messages.stream("t", after=3, idempotency_key="k", branch=branch).__aenter__()
     await pass_time(asked, 60)
-    async with asked.stream("t", after=3, idempotency_key="k", branch=branch) as draft:
+    async with asked.messages.stream("t", after=3, idempotency_key="k", branch=branch) as draft:
         await draft.feed("anew")
     assert texts(await asked.messages.history("t")) == ["?", "!", "??", "anew"]
     assert len(await told(asked)) == 2
@@ -404,9 +415,9 @@ async def test_an_abandoned_draft_is_started_again_in_its_place(asked: Ledger, b
 
 async def test_another_answer_may_begin_while_the_first_one_is_written(asked: Ledger) -> None:
     await asked.messages.append("t", [user("and?")])
-    async with asked.stream("t", interval=0) as first:
+    async with asked.messages.stream("t", pace=Pace(interval=0)) as first:
         await first.feed("one")
-        async with asked.stream("t", after=5) as second:
+        async with asked.messages.stream("t", after=5) as second:
             await second.feed("two")
         await first.feed(" more")
     assert texts(await asked.messages.history("t"))[-1] == "two"
@@ -414,7 +425,7 @@ async def test_another_answer_may_begin_while_the_first_one_is_written(asked: Le
 
 
 async def test_a_message_being_written_is_not_shared(asked: Ledger) -> None:
-    async with asked.stream("t", message_id="d") as draft:
+    async with asked.messages.stream("t", message=ChatMessage.assistant(message_id="d")) as draft:
         for after in (5, "d"):
             with pytest.raises(DraftLive):
                 await asked.messages.append("t", [user("next")], after=after)

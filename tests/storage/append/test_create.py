@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger, Put, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger import InvalidArgument, Ledger, Payload, Put, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import EncryptionError, Erased, IdConflict, LimitExceeded, RunConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.thread_ids import iterate_ids
@@ -48,8 +48,10 @@ async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Dat
 async def test_the_thread_keeps_the_rules_that_it_was_created_with(ledger: Ledger, database: Database) -> None:
     odd = [result("no call")]
     await ledger.messages.append("t", odd, create=True, rules="lenient")
-    await ledger.append("u", [{"role": "critic", "content": "?"}], format="openai-chat", create=True, rules="lenient")
-    async with ledger.stream("v", create=True, rules="lenient") as draft:
+    await ledger.messages.append(
+        "u", Payload([{"role": "critic", "content": "?"}], "openai-chat"), create=True, rules="lenient"
+    )
+    async with ledger.messages.stream("v", create=True, rules="lenient") as draft:
         await draft.feed("Hm.")
     await ledger.messages.append("w", [], create=True, rules="lenient")
     async with ledger.begin() as tx:
@@ -73,7 +75,7 @@ async def test_without_create_a_missing_thread_is_not_found(ledger: Ledger) -> N
     with pytest.raises(ThreadNotFound):
         await ledger.messages.append("t", turn())
     with pytest.raises(ThreadNotFound):
-        await ledger.append("t", [{"role": "critic", "content": "?"}], format="openai-chat")
+        await ledger.messages.append("t", Payload([{"role": "critic", "content": "?"}], "openai-chat"))
     for given in ({"kind": "chat"}, {"title": "Weather"}):
         with pytest.raises(InvalidArgument, match="pass create=True as well"):
             await ledger.messages.append("t", turn(), **given)  # type: ignore[arg-type]
@@ -131,7 +133,7 @@ async def test_an_erased_thread_stays_erased(ledger: Ledger, database: Database)
             with pytest.raises(Erased):
                 await owner.messages.append("t", turn(), create=True)
             with pytest.raises(Erased):
-                async with owner.stream("t", create=True):
+                async with owner.messages.stream("t", create=True):
                     pass
     assert await ledger.threads.find("t") is None
     await ledger.messages.append("deleted", turn(), create=True)
@@ -187,15 +189,17 @@ async def test_a_repeat_is_a_repeat(ledger: Ledger, database: Database) -> None:
 
 
 async def test_a_draft_and_a_payload_create_it_too(ledger: Ledger) -> None:
-    async with ledger.stream("t", create=True, user_id="ada", kind="chat", title="W") as draft:
+    async with ledger.messages.stream("t", create=True, user_id="ada", kind="chat", title="W") as draft:
         await draft.feed("Hi")
     assert texts(await ledger.messages.history("t")) == ["Hi"]
     thread = await ledger.threads.get("t")
     assert (thread.user_id, thread.kind, thread.title) == ("ada", "chat", "W")
-    await ledger.append("p", [{"role": "user", "content": "?"}], create=True, user_id="ada", kind="chat", title="W")
+    await ledger.messages.append(
+        "p", Payload([{"role": "user", "content": "?"}]), create=True, user_id="ada", kind="chat", title="W"
+    )
     assert (await ledger.threads.get("p")).user_id == "ada"
     with pytest.raises(Exception, match="critic"):
-        await ledger.append("q", [{"role": "critic", "content": "?"}], format="openai-chat", create=True)
+        await ledger.messages.append("q", Payload([{"role": "critic", "content": "?"}], "openai-chat"), create=True)
     assert await ledger.threads.find("q") is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, ThreadNotFound, VersionConflict
+from chatledger import ChatMessage, InvalidArgument, Ledger, Pace, Payload, ThreadNotFound, VersionConflict
 from chatledger.errors import DraftLive, IdConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import advance
@@ -33,8 +33,10 @@ async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> Ver
         ledger.messages.append("t", [user("next")], branch=branch, expected=mark),
         ledger.messages.append("t", [], branch=branch, expected=mark),
         ledger.branches.fork("t", 0, branch=branch, expected=mark),
-        ledger.append("t", [{"role": "user", "content": "x"}], format="openai-chat", branch=branch, expected=mark),
-        ledger.stream("t", branch=branch, expected=mark).__aenter__(),
+        ledger.messages.append(
+            "t", Payload([{"role": "user", "content": "x"}], "openai-chat"), branch=branch, expected=mark
+        ),
+        ledger.messages.stream("t", branch=branch, expected=mark).__aenter__(),
         advance(scope_of(ledger), "t", mark) if branch is not None else ledger.messages.append("t", [], expected=mark),
     ]
     errors = []
@@ -78,7 +80,7 @@ async def test_the_mark_of_a_page_is_that_of_the_whole_branch(database: Database
 async def test_calls_that_take_a_mark_do_their_work_on_it(asked: Ledger) -> None:
     fork = await asked.branches.fork("t", 1, expected=await asked.branches.mark("t"))
     mark = (await asked.messages.append("t", [assistant("another")], expected=await asked.branches.mark("t"))).mark
-    async with asked.stream("t", expected=mark) as draft:
+    async with asked.messages.stream("t", expected=mark) as draft:
         await draft.feed("and more")
     assert texts(await asked.messages.history("t", branch=fork.branch)) == ["?", "another", "and more"]
     mark = await asked.branches.mark("t")
@@ -168,7 +170,7 @@ async def test_a_mark_of_the_other_answer_is_refused_at_the_same_version(asked: 
 
 
 async def test_a_piece_of_a_live_draft_makes_a_mark_stale(asked: Ledger) -> None:
-    async with asked.stream("t", interval=3_600, lease=7_200) as draft:
+    async with asked.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
         mark = await asked.branches.mark("t")
         with pytest.raises(DraftLive):
             await asked.messages.append("t", [user("next")], expected=mark)
@@ -216,7 +218,7 @@ async def test_an_invalid_mark_is_refused_before_anything_is_sent(asked: Ledger,
             await make()
         assert caught.value.argument == name
     with pytest.raises(InvalidArgument):
-        asked.stream("t", expected=garbage)
+        asked.messages.stream("t", expected=garbage)
 
 
 async def test_the_mark_of_another_thread_is_refused(asked: Ledger) -> None:
@@ -294,7 +296,7 @@ async def test_an_append_of_nothing_compares_and_writes_nothing(asked: Ledger) -
 
 
 async def test_an_append_of_nothing_after_a_live_draft_returns_the_mark_of_the_history(asked: Ledger) -> None:
-    async with asked.stream("t"):
+    async with asked.messages.stream("t"):
         before = await asked.messages.history("t")
         nothing = await asked.messages.append("t", [], expected=before.mark)
         assert (nothing.version, nothing.mark) == (before.version, before.mark)
@@ -327,12 +329,12 @@ async def test_completing_a_partial_message_compares_what_is_expected(asked: Led
 
 async def test_a_draft_that_starts_again_is_not_compared_with_the_state_before_it(asked: Ledger) -> None:
     mark = await asked.branches.mark("t")
-    options: dict[str, Any] = {"idempotency_key": "k", "interval": 3_600, "lease": 7_200}
-    left = asked.stream("t", expected=mark, **options)
+    options: dict[str, Any] = {"idempotency_key": "k", "pace": Pace(interval=3_600, lease=7_200)}
+    left = asked.messages.stream("t", expected=mark, **options)
     await left.__aenter__()
     await left._stop()
     await pass_time(asked, 7_201)
-    async with asked.stream("t", expected=mark, **options) as draft:
+    async with asked.messages.stream("t", expected=mark, **options) as draft:
         await draft.feed("again")
     assert texts(await asked.messages.history("t")) == ["?", "!", "again"]
 
@@ -389,12 +391,12 @@ async def test_a_repeat_with_a_key_and_other_content_is_a_conflict_on_any_branch
 
 
 async def test_a_draft_with_the_key_of_a_draft_on_another_branch_does_not_write_it(asked: Ledger) -> None:
-    options: dict[str, Any] = {"idempotency_key": "k", "interval": 3_600, "lease": 7_200}
-    async with asked.stream("t", **options) as first:
+    options: dict[str, Any] = {"idempotency_key": "k", "pace": Pace(interval=3_600, lease=7_200)}
+    async with asked.messages.stream("t", **options) as first:
         await asked.branches.fork("t", 1)
         with pytest.raises(IdConflict, match="is partial on branch 0"):
-            await asked.stream("t", **options).__aenter__()
+            await asked.messages.stream("t", **options).__aenter__()
         await first.feed("mine")
-    async with asked.stream("t", **options) as again:
+    async with asked.messages.stream("t", **options) as again:
         assert (again.replayed, again.message.text) == (True, "mine")
     assert len(await asked.messages.history("t")) == 1

@@ -18,7 +18,17 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, PostgreSQL, Put, StorageError, Transaction, VersionConflict
+from chatledger import (
+    ChatMessage,
+    InvalidArgument,
+    Ledger,
+    Pace,
+    PostgreSQL,
+    Put,
+    StorageError,
+    Transaction,
+    VersionConflict,
+)
 from chatledger.errors import Erased, IdConflict, RunConflict
 from chatledger.storage.append import attempt
 from tests.cli.commands import chatledger
@@ -88,11 +98,11 @@ async def append_in_each_way(own: Any) -> None:
     whole = asks.model_copy(update={"message_id": "e", "state": "complete", "content": "Let me look."})
     await own.messages.append("t", [whole], kv={"mode": "over"})
     await own.messages.append("t", [result("q")], run_id="r4")
-    async with own.stream("t", run_id="r5") as draft:
+    async with own.messages.stream("t", run_id="r5") as draft:
         for piece in ("Sun", "ny", "."):
             await draft.feed(piece)
             await draft.flush()
-    async with own.stream("t", format="openai-responses", run_id="r6") as draft:
+    async with own.messages.stream("t", format="openai-responses", run_id="r6") as draft:
         for event in split([said("m1", "One."), SEARCH, said("m2", "Two."), CALL]):
             await draft.feed(event)
 
@@ -338,7 +348,7 @@ async def test_an_append_whose_connection_is_lost_at_any_round_trip_is_stored_on
 @pytest.mark.parametrize("where", ["before", "after"])
 async def test_a_draft_whose_commit_is_not_heard_goes_on(proxy: Proxy, where: Cut) -> None:
     async with prepared(proxy) as ledger:
-        async with ledger.stream("t", interval=3_600, lease=7_200) as draft:
+        async with ledger.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
             for number in range(6):
                 await draft.feed(f"{number} ")
                 proxy.cut(where, number + 1)

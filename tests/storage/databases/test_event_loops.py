@@ -69,11 +69,11 @@ def test_a_transaction_in_another_loop(database: Database) -> None:
 
 def test_a_draft_and_a_follower_in_other_loops(database: Database) -> None:
     async def say(ledger: Ledger) -> None:
-        async with ledger.stream("t") as draft:
+        async with ledger.messages.stream("t") as draft:
             await draft.feed("Sunny")
 
     async def hear(ledger: Ledger, mark: str) -> str:
-        async with aclosing(ledger.follow("t", after=mark)) as changes:
+        async with aclosing(ledger.messages.follow("t", cursor=mark)) as changes:
             async with asyncio.timeout(10):
                 return (await anext(changes)).kind
 
@@ -167,7 +167,7 @@ def test_hints_of_other_loops_are_sent(pg_database: Database) -> None:
         async with pg_database.open(notify=True) as ledger, pg_database.open(notify=True) as other:
             await ledger.threads.create("t")
             mark = (await other.messages.history("t")).mark
-            async with aclosing(other.follow("t", after=mark)) as changes:
+            async with aclosing(other.messages.follow("t", cursor=mark)) as changes:
                 change = asyncio.create_task(anext(changes))
                 await asyncio.to_thread(asyncio.run, called(CALLS["append"], ledger))
                 async with asyncio.timeout(10):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Draft, Ledger, ReasoningDelta, ToolCallDelta
+from chatledger import Draft, Ledger, Pace, Payload, ReasoningDelta, ToolCallDelta
 from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
@@ -93,26 +93,26 @@ ODD = [{"role": "critic", "content": "No."}]
 
 
 async def test_a_payload_costs_no_more_than_its_messages(proxy: Proxy, warm: Ledger) -> None:
-    await warm.append("t", PAYLOAD, format="openai-chat")  # prepares the statement
+    await warm.messages.append("t", Payload(PAYLOAD, "openai-chat"))  # prepares the statement
     levels: list[Any] = [None, "strict", "lenient"]
     for rules in levels:
         before = proxy.round_trips
-        await warm.append("t", PAYLOAD, format="openai-chat", rules=rules)
+        await warm.messages.append("t", Payload(PAYLOAD, "openai-chat"), rules=rules)
         assert proxy.round_trips - before == 1
 
 
 async def test_only_a_payload_that_strict_rules_refuse_costs_a_read_of_the_level(proxy: Proxy, warm: Ledger) -> None:
     await warm.threads.create("lenient", rules="lenient")
     for _ in range(2):  # once for the plans of all that follows
-        await warm.append("lenient", ODD, format="openai-chat")
+        await warm.messages.append("lenient", Payload(ODD, "openai-chat"))
     before = proxy.round_trips
     await warm.threads.find("lenient")
     one_read = proxy.round_trips - before
     before = proxy.round_trips
-    await warm.append("lenient", ODD, format="openai-chat")
+    await warm.messages.append("lenient", Payload(ODD, "openai-chat"))
     assert proxy.round_trips - before == one_read + 1
     before = proxy.round_trips
-    await warm.append("lenient", ODD, format="openai-chat", rules="lenient")
+    await warm.messages.append("lenient", Payload(ODD, "openai-chat"), rules="lenient")
     assert proxy.round_trips - before == 1
 
 
@@ -185,10 +185,10 @@ async def test_appends_one_after_another_share_a_connection(proxy: Proxy, warm: 
 
 async def test_a_draft_is_one_append_one_lookup_and_one_statement_for_each_write(proxy: Proxy, warm: Ledger) -> None:
     for _ in range(2):  # one opened from memory and one behind it: the plans of all that follows
-        async with warm.stream("t", run_id="r", interval=3_600, lease=7_200) as draft:
+        async with warm.messages.stream("t", run_id="r", pace=Pace(interval=3_600, lease=7_200)) as draft:
             await write_three_times(draft)
     before = proxy.round_trips
-    async with warm.stream("t", run_id="r", interval=3_600, lease=7_200) as draft:
+    async with warm.messages.stream("t", run_id="r", pace=Pace(interval=3_600, lease=7_200)) as draft:
         assert proxy.round_trips - before == 2  # a draft caches no tip of its branch
         assert await write_three_times(draft, lambda: proxy.round_trips) == [2, 1, 1]
         before = proxy.round_trips
@@ -199,7 +199,9 @@ async def test_a_response_of_several_messages_is_stored_in_one_statement(proxy: 
     events = split([said("m1", "One."), SEARCH, said("m2", "Two."), CALL])
     for thread_id in ("first", "again"):
         await warm.threads.create(thread_id)
-        async with warm.stream(thread_id, format="openai-responses", interval=3_600, lease=7_200) as draft:
+        async with warm.messages.stream(
+            thread_id, format="openai-responses", pace=Pace(interval=3_600, lease=7_200)
+        ) as draft:
             await draft.feed(events[0])
             await draft.flush()
             for event in events[1:]:
@@ -264,15 +266,15 @@ async def test_a_payload_runs_the_statements_of_its_messages(traced: Ledger, sta
     await traced.messages.append("t", [user("Hi")])
     plain = [statement.split()[0] for statement in statements]
     statements.clear()
-    await traced.append("t", PAYLOAD, format="openai-chat")
+    await traced.messages.append("t", Payload(PAYLOAD, "openai-chat"))
     assert [statement.split()[0] for statement in statements] == plain
 
 
 async def test_a_payload_that_strict_rules_refuse_is_one_select_more(traced: Ledger, statements: list[str]) -> None:
     await traced.threads.create("lenient", rules="lenient")
-    await traced.append("lenient", ODD, format="openai-chat", rules="lenient")
+    await traced.messages.append("lenient", Payload(ODD, "openai-chat"), rules="lenient")
     statements.clear()
-    await traced.append("lenient", ODD, format="openai-chat")
+    await traced.messages.append("lenient", Payload(ODD, "openai-chat"))
     read, written = statements[: statements.index("COMMIT") + 1], statements[statements.index("COMMIT") + 1 :]
     own = [statement.split()[0] for statement in read if not statement.startswith("PRAGMA")]
     assert own == ["BEGIN", "SELECT", "COMMIT"]
@@ -338,7 +340,7 @@ async def test_a_call_with_parts_and_calls_is_still_one_transaction(traced: Ledg
 
 
 async def test_a_write_of_a_draft_is_one_transaction(traced: Ledger, statements: list[str]) -> None:
-    async with traced.stream("t", interval=3_600, lease=7_200) as draft:
+    async with traced.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
         for _ in range(2):
             await draft.feed("Sun")
             statements.clear()
@@ -357,7 +359,9 @@ async def test_a_list_of_the_runs_of_a_status_is_one_statement(traced: Ledger, s
 
 
 async def test_the_end_of_a_draft_counts_its_usage_in_its_transaction(traced: Ledger, statements: list[str]) -> None:
-    async with traced.stream("t", run_id="of a draft", format="openai-chat", interval=3_600, lease=7_200) as draft:
+    async with traced.messages.stream(
+        "t", run_id="of a draft", format="openai-chat", pace=Pace(interval=3_600, lease=7_200)
+    ) as draft:
         await draft.feed({"choices": [], "usage": {"prompt_tokens": 3}})
         statements.clear()
         await draft.complete()

@@ -17,7 +17,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import Draft, Feedback, Ledger, Thread, Transaction, Usage
+from chatledger import ChatMessage, Draft, Feedback, Ledger, Payload, Thread, Transaction, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.repositories.alternatives import find_ways
@@ -112,7 +112,7 @@ async def followed(repositories: Any, thread_id: str) -> object:
     """The first change since the thread was empty. A transaction cannot follow."""
     if isinstance(repositories, Transaction):
         return None
-    async with aclosing(repositories.follow(thread_id, after=write_mark(thread_id, 0, 0, 0))) as changes:
+    async with aclosing(repositories.messages.follow(thread_id, cursor=write_mark(thread_id, 0, 0, 0))) as changes:
         return (await anext(changes)).message
 
 
@@ -150,8 +150,10 @@ def stars(run_id: str, **fields: Any) -> Feedback:
 # Each is called by a tenant who has a thread "mine" with a run "my run" and nothing else.
 CALLS: dict[str, list[Call]] = {
     "append": [
-        lambda s, ids: s.append(ids.thread, [{"role": "user", "content": "?"}], format="openai-chat"),
-        lambda s, ids: s.append("mine", [{"role": "user", "content": "?"}], format="openai-chat", run_id=ids.run),
+        lambda s, ids: s.messages.append(ids.thread, Payload([{"role": "user", "content": "?"}], "openai-chat")),
+        lambda s, ids: s.messages.append(
+            "mine", Payload([{"role": "user", "content": "?"}], "openai-chat"), run_id=ids.run
+        ),
     ],
     "history": [lambda s, ids: s.history(ids.thread, format="openai-chat")],
     "check": [lambda s, ids: checked(s), lambda s, ids: checked(s, ids.thread)],
@@ -299,9 +301,9 @@ CALLS: dict[str, list[Call]] = {
 }
 CALLS |= {
     "stream": [
-        lambda s, ids: said(s.stream(ids.thread)),
-        lambda s, ids: said(s.stream("mine", run_id=ids.run)),
-        lambda s, ids: said(s.stream("mine", message_id=f"{ids.message}4")),
+        lambda s, ids: said(s.messages.stream(ids.thread)),
+        lambda s, ids: said(s.messages.stream("mine", run_id=ids.run)),
+        lambda s, ids: said(s.messages.stream("mine", message=ChatMessage.assistant(message_id=f"{ids.message}4"))),
     ],
     "drafts.list": [lambda s, ids: s.drafts.list(), lambda s, ids: s.drafts.list(abandoned_for=0)],
     "drafts.interrupt": [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, History, Ledger
+from chatledger import ChatMessage, History, Ledger, Payload
 from chatledger.models import continues
 from chatledger.storage.history.window import Window
 from tests.conversations import assistant, call, result, turn, user
@@ -41,7 +41,7 @@ async def store_anthropic(ledger: Ledger) -> None:
     """With messages of the user that hold results and words at once, and with several messages of results."""
     apart = [ASKED, CALLING, *({"role": "user", "content": [one]} for one in RESULTS), CLOSING]
     await ledger.threads.create("t", rules="lenient")
-    await ledger.append("t", [*TURN, *apart, ASKED, CALLING, ANSWERED], format="anthropic")
+    await ledger.messages.append("t", Payload([*TURN, *apart, ASKED, CALLING, ANSWERED], "anthropic"))
 
 
 async def store_openai(ledger: Ledger) -> None:
@@ -50,7 +50,9 @@ async def store_openai(ledger: Ledger) -> None:
     answered = [{"role": "tool", "tool_call_id": id_, "content": "sunny"} for id_ in ("b", "a")]
     asked = [{"role": "user", "content": "?"}, {"role": "assistant", "content": None, "tool_calls": calls}]
     await ledger.threads.create("t")
-    await ledger.append("t", [*asked, *answered, {"role": "assistant", "content": "!"}] * 3, format="openai-chat")
+    await ledger.messages.append(
+        "t", Payload([*asked, *answered, {"role": "assistant", "content": "!"}] * 3, "openai-chat")
+    )
 
 
 async def store_forks(ledger: Ledger) -> None:

@@ -160,10 +160,10 @@ async def test_every_call_refuses_unknown_words_alike(ledger: Ledger) -> None:
 async def test_a_list_of_something_else_is_no_list_of_messages(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     for append in (ledger.messages.append, ledger.messages.sync):
-        with pytest.raises(InvalidArgument, match=r"not of dict; ledger\.append"):
+        with pytest.raises(InvalidArgument, match=r"not of dict; Payload"):
             await append("t", [{"role": "user", "content": "a"}])  # type: ignore[list-item]
-        with pytest.raises(InvalidArgument, match="not ChatMessage"):
-            await append("t", ChatMessage(role="user", content="a"))  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match="whose it is"):
+            await append("t", "a")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="thread_ids must be a list of str"):
         await find_threads(scope_of(ledger), "t")
     assert await find_threads(scope_of(ledger), ["t", 5, None, ""]) == {"t": await ledger.threads.get("t")}  # type: ignore[list-item]

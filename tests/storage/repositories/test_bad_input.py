@@ -20,6 +20,7 @@ from chatledger import (
     Feedback,
     InvalidArgument,
     Ledger,
+    Payload,
     RuleViolation,
     StorageError,
     ThreadNotFound,
@@ -315,7 +316,7 @@ async def test_deeper_json_is_refused(ledger: Ledger, t: str) -> None:
     with pytest.raises(ValidationError):
         user("x", custom_data=nested(10_000))
     with pytest.raises(DecodeError):
-        await ledger.append(t, [{"role": "user", "content": "x", "odd": nested(501)}], format="openai-chat")
+        await ledger.messages.append(t, Payload([{"role": "user", "content": "x", "odd": nested(501)}], "openai-chat"))
     assert (await ledger.messages.history(t)).version == 0
 
 

@@ -125,7 +125,7 @@ async def test_recorded_violations_and_redactions_are_kept(ledger: Ledger) -> No
 async def test_a_message_that_is_still_written_is_not_copied(ledger: Ledger, database: Database) -> None:
     await ledger.threads.create("s")
     await ledger.messages.append("s", [user("?")])
-    async with ledger.stream("s") as draft:
+    async with ledger.messages.stream("s") as draft:
         before = await count_rows(database)
         with pytest.raises(RuleViolation, match=r"seq 2 breaks R10: .*copy the thread up to seq 1"):
             await ledger.threads.copy("s", "c")

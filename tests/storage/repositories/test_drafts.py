@@ -15,6 +15,7 @@ from chatledger import (
     InvalidArgument,
     Ledger,
     Limits,
+    Pace,
     ReasoningDelta,
     RuleViolation,
     StorageError,
@@ -45,8 +46,12 @@ async def asked(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def stream(ledger: Any, **options: Any) -> drafts.Draft:
-    draft: drafts.Draft = ledger.stream("t", **{"interval": NEVER, "lease": 2 * NEVER, **options})
+def stream(ledger: Any, *, message_id: str | None = None, name: str | None = None, **options: Any) -> drafts.Draft:
+    """A draft that writes and expires only when a test says so, unless the options are those of another pace."""
+    pace: dict[str, Any] = {"interval": NEVER, "lease": 2 * NEVER}
+    pace |= {field: options.pop(field) for field in ("interval", "size", "lease") if field in options}
+    message = ChatMessage.assistant(message_id=message_id, name=name)
+    draft: drafts.Draft = ledger.messages.stream("t", message=message, pace=Pace(**pace), **options)
     return draft
 
 
@@ -137,7 +142,7 @@ async def test_calls_are_open_once_the_message_is_complete(asked: Ledger) -> Non
 
 
 async def test_text_is_written_during_a_pause(asked: Ledger) -> None:
-    async with asked.stream("t", interval=0.01) as draft:
+    async with asked.messages.stream("t", pace=Pace(interval=0.01)) as draft:
         await draft.feed("Sun")
         await until(lambda: last(asked), lambda message: message.content == "Sun")
 
@@ -282,7 +287,7 @@ async def test_bad_pieces_are_refused_and_nothing_of_them_is_kept(database: Data
 async def test_a_pace_that_cannot_be_kept_is_refused(asked: Ledger) -> None:
     for options in ({"interval": -1.0}, {"size": 0}, {"lease": 1.0, "interval": 1.0}):
         with pytest.raises(InvalidArgument, match=r"^(interval|size|lease) must"):
-            asked.stream("t", **options)
+            stream(asked, **options)
 
 
 # --- Others -----------------------------------------------------------------------------------------------------------
@@ -373,7 +378,7 @@ async def test_an_append_that_waited_for_its_turn_does_not_take_a_draft_for_aban
 
 
 async def test_a_live_draft_renews_its_lease_where_nothing_is_fed(asked: Ledger) -> None:
-    async with asked.stream("t", interval=0.01, lease=0.3):
+    async with asked.messages.stream("t", pace=Pace(interval=0.01, lease=0.3)):
         (first,) = await asked.drafts.list()
         await until(asked.drafts.list, lambda found: found[0].since > first.since)
         assert await asked.drafts.list(abandoned_for=0) == []

@@ -12,6 +12,7 @@ from chatledger import (
     ChatMessage,
     ImagePart,
     Ledger,
+    Pace,
     ReasoningDelta,
     TextDelta,
     TextPart,
@@ -128,7 +129,7 @@ async def test_pieces_are_stored_as_the_whole(ledger: Ledger, told: Told) -> Non
     for thread_id in ("pieces", "whole"):
         await own.threads.create(thread_id)
         await own.messages.append(thread_id, [user("?")])
-    async with own.stream("pieces", run_id="r of pieces", interval=3_600, lease=7_200) as draft:
+    async with own.messages.stream("pieces", run_id="r of pieces", pace=Pace(interval=3_600, lease=7_200)) as draft:
         for index, delta in enumerate(told.deltas):
             await draft.feed(delta)
             if index in told.written:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from chatledger import Ledger, PostgreSQL, StorageError, ThreadNotFound
+from chatledger import ChatMessage, Ledger, Pace, PostgreSQL, StorageError, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.models import ThreadChangeKind
 from chatledger.storage.databases import poller, sqlite
@@ -39,7 +39,7 @@ async def writer(database: Database) -> AsyncIterator[Ledger]:
 
 async def test_an_append_of_another_ledger_is_heard(ledger: Ledger, writer: Ledger) -> None:
     reader = await Reader.of(ledger, "t")
-    changes = ledger.follow("t", after=reader.cursor)
+    changes = ledger.messages.follow("t", cursor=reader.cursor)
     hearing = asyncio.create_task(reader.hear(changes, "appended", "appended"))
     await asyncio.sleep(0)
     await writer.messages.append("t", [user("And in Oslo?"), assistant("Rain.")])
@@ -52,17 +52,17 @@ async def test_a_cursor_goes_on_where_it_was_given(ledger: Ledger, writer: Ledge
     reader = await Reader.of(ledger, "t")
     for number in range(3):
         await writer.messages.append("t", [user(f"{number}?"), assistant(f"{number}!")])
-    changes = ledger.follow("t", after=reader.cursor)
+    changes = ledger.messages.follow("t", cursor=reader.cursor)
     change = await reader.hear(changes, "appended", "appended")
     await changes.aclose()
-    changes = writer.follow("t", after=change.cursor)
+    changes = writer.messages.follow("t", cursor=change.cursor)
     await reader.hear(changes, "appended", "appended", "appended", "appended")
     await changes.aclose()
     assert reader.has(await ledger.messages.history("t"))
 
 
 async def test_without_a_cursor_a_follower_begins_now(ledger: Ledger, writer: Ledger) -> None:
-    changes = ledger.follow("t")
+    changes = ledger.messages.follow("t")
     async with asyncio.timeout(LONG):
         hearing = asyncio.ensure_future(anext(changes))
         await until_waiting(ledger)
@@ -83,7 +83,9 @@ async def changes_of(writer: Ledger) -> AsyncIterator[str]:
     """Changes of every kind in turn, and the kinds that they are told as."""
     await writer.messages.append("t", [user("And in Oslo?", message_id="q")])
     yield "appended"
-    async with writer.stream("t", message_id="a", interval=0) as draft:
+    async with writer.messages.stream(
+        "t", message=ChatMessage.assistant(message_id="a"), pace=Pace(interval=0)
+    ) as draft:
         yield "appended"
         await draft.feed("Rain")
         yield "grown"
@@ -91,7 +93,9 @@ async def changes_of(writer: Ledger) -> AsyncIterator[str]:
         yield "grown"
     yield "completed"
     with pytest.raises(KeyError):
-        async with writer.stream("t", message_id="b", interval=0) as draft:
+        async with writer.messages.stream(
+            "t", message=ChatMessage.assistant(message_id="b"), pace=Pace(interval=0)
+        ) as draft:
             yield "appended"
             raise KeyError
     yield "completed"
@@ -121,7 +125,7 @@ async def changes_of(writer: Ledger) -> AsyncIterator[str]:
 async def test_each_kind_of_change_is_reported_once_and_in_order(ledger: Ledger, writer: Ledger) -> None:
     """A reader may go on from each change on, and from the history of each state: it comes to the same end."""
     reader, others = await Reader.of(ledger, "t"), []
-    async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+    async with aclosing(ledger.messages.follow("t", cursor=reader.cursor)) as changes:
         async for kinds in changes_of(writer):
             for kind in kinds.split():
                 await reader.hear(changes, kind)
@@ -137,7 +141,7 @@ async def test_each_kind_of_change_is_reported_once_and_in_order(ledger: Ledger,
 @pytest.mark.parametrize("end", ["complete", "interrupted"])
 async def test_a_mark_of_a_draft_goes_on_with_the_draft(ledger: Ledger, writer: Ledger, end: str) -> None:
     """Also where nothing tells of the time between: the draft is over, and other messages follow it."""
-    async with writer.stream("t", on_open_calls="close") as draft:
+    async with writer.messages.stream("t", on_open_calls="close") as draft:
         readers = [await Reader.of(ledger, "t")]
         await draft.feed("Rain")
         await draft.flush()
@@ -166,7 +170,7 @@ async def test_more_changes_than_one_read_holds_are_reported_in_order(ledger: Le
 
 @pytest.mark.parametrize("gone", ["deleted", "erased", "made again"])
 async def test_a_thread_that_is_gone_ends_its_followers(ledger: Ledger, writer: Ledger, gone: str) -> None:
-    follower = asyncio.create_task(anext(ledger.follow("t")))
+    follower = asyncio.create_task(anext(ledger.messages.follow("t")))
     await until_waiting(ledger)
     if gone == "made again":  # in one transaction, so that the follower never sees that there is no thread
         async with writer.begin() as tx:
@@ -187,8 +191,8 @@ async def test_a_user_follows_nobody_elses_thread(ledger: Ledger, writer: Ledger
     for other in (ledger.user("bob"), ledger.tenant("acme")):
         for after in (None, cursor):
             with pytest.raises(ThreadNotFound):
-                await asyncio.wait_for(anext(other.follow("ada's", after=after)), LONG)
-    hearing = asyncio.create_task(anext(ledger.user("ada").follow("ada's", after=cursor)))
+                await asyncio.wait_for(anext(other.messages.follow("ada's", cursor=after)), LONG)
+    hearing = asyncio.create_task(anext(ledger.user("ada").messages.follow("ada's", cursor=cursor)))
     await writer.messages.append("ada's", [user("?")])
     async with asyncio.timeout(LONG):
         assert (await hearing).kind == "appended"
@@ -197,27 +201,27 @@ async def test_a_user_follows_nobody_elses_thread(ledger: Ledger, writer: Ledger
 @pytest.mark.parametrize("after", ["", "x", "A" * 32, "A" * 60, "ä", "\ud800"])
 async def test_a_text_that_is_no_cursor_is_refused(ledger: Ledger, writer: Ledger, after: str) -> None:
     with pytest.raises(InvalidCursor):
-        ledger.follow("t", after=after)
+        ledger.messages.follow("t", cursor=after)
 
 
 async def test_a_cursor_of_another_thread_or_database_is_refused(ledger: Ledger, writer: Ledger) -> None:
-    hearing = asyncio.create_task(anext(ledger.follow("t")))
+    hearing = asyncio.create_task(anext(ledger.messages.follow("t")))
     await until_waiting(ledger)
     await writer.messages.append("t", [user("?")])
     cursor = (await hearing).cursor
     with pytest.raises(InvalidCursor):
-        ledger.follow("another", after=cursor)
+        ledger.messages.follow("another", cursor=cursor)
     beyond = write_mark("t", 0, 7, 1)
     with pytest.raises(InvalidCursor):
-        await anext(ledger.follow("t", after=beyond))
+        await anext(ledger.messages.follow("t", cursor=beyond))
     with pytest.raises(BranchNotFound):
-        await anext(ledger.follow("t", after=write_mark("t", 7, 0, 1)))
+        await anext(ledger.messages.follow("t", cursor=write_mark("t", 7, 0, 1)))
 
 
 async def test_closing_the_ledger_ends_its_followers(database: Database, writer: Ledger) -> None:
     async with database.open() as ledger:
-        waiting = asyncio.create_task(anext(ledger.follow("t")))
-        busy = ledger.follow("t", after=(await ledger.messages.history("t", limit=0)).mark)
+        waiting = asyncio.create_task(anext(ledger.messages.follow("t")))
+        busy = ledger.messages.follow("t", cursor=(await ledger.messages.history("t", limit=0)).mark)
         await until_waiting(ledger)
         before = asyncio.all_tasks() - {waiting}
     for follower in (waiting, anext(busy)):
@@ -228,7 +232,7 @@ async def test_closing_the_ledger_ends_its_followers(database: Database, writer:
 
 async def test_a_follower_that_is_cancelled_or_closed_leaves_nothing(ledger: Ledger, writer: Ledger) -> None:
     before = asyncio.all_tasks()
-    cancelled = asyncio.create_task(anext(ledger.follow("t")))
+    cancelled = asyncio.create_task(anext(ledger.messages.follow("t")))
     await until_waiting(ledger)
     poller = next(iter(ledger._guard._pollers.values()))
     cancelled.cancel()
@@ -236,7 +240,7 @@ async def test_a_follower_that_is_cancelled_or_closed_leaves_nothing(ledger: Led
         await cancelled
     assert poller._task is not None
     await asyncio.wait_for(poller._task, LONG)
-    changes = ledger.follow("t", after=(await ledger.messages.history("t")).mark)
+    changes = ledger.messages.follow("t", cursor=(await ledger.messages.history("t")).mark)
     await writer.messages.append("t", [user("?")])
     await asyncio.wait_for(anext(changes), LONG)
     await changes.aclose()
@@ -267,7 +271,7 @@ async def test_a_follower_waits_for_a_database_that_is_away(pg_database: Databas
         reader = await Reader.of(writer, "t")
         proxy.down = True
         await proxy.close()
-        async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+        async with aclosing(ledger.messages.follow("t", cursor=reader.cursor)) as changes:
             hearing = asyncio.create_task(reader.hear(changes, "appended"))
             with pytest.raises(StorageError):
                 await ledger.messages.history("t")
@@ -292,7 +296,7 @@ async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database, m
         for number in range(100):
             await writer.threads.create(f"t{number}", user_id="ada")
         views = (ledger, ledger.user("ada"))
-        hearing = [asyncio.create_task(anext(views[number % 2].follow(f"t{number}"))) for number in range(100)]
+        hearing = [asyncio.create_task(anext(views[number % 2].messages.follow(f"t{number}"))) for number in range(100)]
         await until_waiting(ledger, 100)
         trips = []
         for _ in range(3):
@@ -321,10 +325,10 @@ async def test_a_poll_wakes_no_follower_that_came_during_it(
 
     monkeypatch.setattr(ledger._database, "states", held)
     await writer.threads.create("another")
-    first = asyncio.create_task(anext(ledger.follow("t")))
+    first = asyncio.create_task(anext(ledger.messages.follow("t")))
     async with asyncio.timeout(LONG):
         await asked.wait()
-    second = asyncio.create_task(anext(ledger.follow("another")))
+    second = asyncio.create_task(anext(ledger.messages.follow("another")))
     await until_waiting(ledger, 2)
     go_on.set()
     await until_called(polls, 3)
@@ -342,7 +346,7 @@ async def test_a_file_that_nobody_writes_to_is_not_read(
     asked = count_calls(monkeypatch, sqlite._States, "read")
     async with sqlite_database.open() as ledger, sqlite_database.open() as writer:
         await writer.threads.create("t")
-        hearing = asyncio.create_task(anext(ledger.follow("t")))
+        hearing = asyncio.create_task(anext(ledger.messages.follow("t")))
         await until_called(asked, 10)
         assert len(read) == 1
         await writer.messages.append("t", [user("?")])

@@ -53,7 +53,7 @@ async def test_close_does_not_wait_for_a_poll(database: Database, monkeypatch: p
     await ledger.threads.create("t")
     poll = Held(ledger._database.states)
     monkeypatch.setattr(ledger._database, "states", poll)
-    follower = asyncio.create_task(anext(ledger.follow("t")))
+    follower = asyncio.create_task(anext(ledger.messages.follow("t")))
     await poll.until_begun()
     await asyncio.wait_for(ledger.close(), LONG)
     await ends(follower)
@@ -64,7 +64,7 @@ async def test_close_does_not_wait_for_a_server_that_is_silent(pg_database: Data
     async with proxied(pg_database.url) as proxy:
         ledger = await Ledger.open(proxy.url, timeout=3_600, postgresql=PostgreSQL(pool_size=1, max_overflow=0))
         await ledger.threads.create("t")
-        follower = asyncio.create_task(anext(ledger.follow("t")))
+        follower = asyncio.create_task(anext(ledger.messages.follow("t")))
         await until_waiting(ledger)
         proxy.cut("hang", 1)
         async with asyncio.timeout(LONG):
@@ -78,7 +78,7 @@ async def test_close_does_not_wait_for_a_poll_behind_a_transaction_that_never_en
     """A database in memory has one connection, so a poll waits there for the transaction."""
     ledger = await Ledger.open(":memory:")
     await ledger.threads.create("t")
-    follower = asyncio.create_task(anext(ledger.follow("t")))
+    follower = asyncio.create_task(anext(ledger.messages.follow("t")))
     await until_waiting(ledger)
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -111,7 +111,7 @@ async def test_a_read_that_close_waits_for_is_told(
     await ledger.messages.append("t", [user(f"{number}") for number in range(told)])
     read = Held(ledger._database.read)
     monkeypatch.setattr(ledger._database, "read", read)
-    changes = ledger.follow("t", after=mark)
+    changes = ledger.messages.follow("t", cursor=mark)
     hearing = asyncio.create_task(anext(changes))
     await read.until_begun()
     closing = asyncio.create_task(ledger.close())
@@ -131,7 +131,7 @@ async def test_a_read_that_close_does_not_wait_for_ends(pg_database: Database) -
         await ledger.threads.create("t")
         mark = (await ledger.messages.history("t", limit=0)).mark
         proxy.cut("hang", 1)
-        follower = asyncio.create_task(anext(ledger.follow("t", after=mark)))
+        follower = asyncio.create_task(anext(ledger.messages.follow("t", cursor=mark)))
         async with asyncio.timeout(LONG):
             while proxy._cut is not None:  # noqa: ASYNC110 - nothing tells of the read
                 await asyncio.sleep(0.001)
@@ -143,11 +143,11 @@ async def test_closing_ends_a_follower_of_a_database_that_is_away(pg_database: D
     async with proxied(pg_database.url) as proxy:
         ledger = await Ledger.open(proxy.url, timeout=0.1)
         await ledger.threads.create("t")
-        waiting = asyncio.create_task(anext(ledger.follow("t")))
+        waiting = asyncio.create_task(anext(ledger.messages.follow("t")))
         await until_waiting(ledger)
         proxy.down = True
         await proxy.close()
-        away = asyncio.create_task(anext(ledger.follow("t")))
+        away = asyncio.create_task(anext(ledger.messages.follow("t")))
         async with asyncio.timeout(LONG):
             while proxy.refused < 3:  # noqa: ASYNC110 - nothing tells of an attempt
                 await asyncio.sleep(0.001)
@@ -161,7 +161,7 @@ async def test_closing_that_is_cancelled_ends_its_followers_and_connections(
 ) -> None:
     ledger = await database.open()
     await ledger.threads.create("t")
-    waiting = asyncio.create_task(anext(ledger.follow("t")))
+    waiting = asyncio.create_task(anext(ledger.messages.follow("t")))
     await until_waiting(ledger)
     closing = asyncio.create_task(ledger.close())
     await asyncio.sleep(0)
@@ -183,7 +183,7 @@ async def test_a_follower_inside_a_transaction_hears_what_is_committed(database:
         mark = (await ledger.messages.append("t", turn())).mark
         async with ledger.begin() as transaction:
             await transaction.messages.append("t", [user("inside")])
-            changes = ledger.follow("t", after=mark)
+            changes = ledger.messages.follow("t", cursor=mark)
             hearing = asyncio.create_task(anext(changes))
             await until_waiting(ledger)
             assert not hearing.done()
@@ -199,12 +199,12 @@ async def test_a_follower_inside_a_transaction_of_the_one_connection_is_refused(
     async with Ledger.open(":memory:") as ledger:
         await ledger.threads.create("t")
         mark = (await ledger.messages.history("t")).mark
-        follower = asyncio.create_task(anext(ledger.follow("t")))
+        follower = asyncio.create_task(anext(ledger.messages.follow("t")))
         await until_waiting(ledger)
-        begun = ledger.follow("t", after=mark)
+        begun = ledger.messages.follow("t", cursor=mark)
         async with ledger.begin() as transaction:
             with pytest.raises(StorageError, match="call tx and not the ledger"):
-                ledger.follow("t")
+                ledger.messages.follow("t")
             with pytest.raises(StorageError, match="call tx and not the ledger"):
                 await anext(begun)
             await transaction.messages.append("t", [user("inside")])

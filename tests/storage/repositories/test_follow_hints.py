@@ -47,7 +47,7 @@ async def test_every_change_of_this_process_is_hinted(writer: Ledger) -> None:
 
 async def every_change(ledger: Ledger, writer: Ledger) -> None:
     reader = await Reader.of(ledger, "t")
-    async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+    async with aclosing(ledger.messages.follow("t", cursor=reader.cursor)) as changes:
         async for kinds in changes_of(writer):
             await reader.hear(changes, *kinds.split())
         async with writer.begin() as transaction:
@@ -61,7 +61,7 @@ async def every_change(ledger: Ledger, writer: Ledger) -> None:
 async def test_a_hint_between_the_first_read_and_the_first_wait_counts(writer: Ledger) -> None:
     reader = await Reader.of(writer, "t")
     await writer.messages.append("t", [user("And in Oslo?")])
-    async with aclosing(writer.follow("t", after=reader.cursor)) as changes:
+    async with aclosing(writer.messages.follow("t", cursor=reader.cursor)) as changes:
         await reader.hear(changes, "appended")
         await writer.messages.append("t", [assistant("Rain.")])
         await reader.hear(changes, "appended")
@@ -75,7 +75,7 @@ async def test_a_hint_does_not_reveal_the_thread_and_wakes_no_other(pg_database:
     async with pg_database.open(notify=True) as ledger, pg_database.open(notify=True) as writer:
         for thread in ("s3cr3t", "another"):
             await writer.threads.create(thread)
-        other = asyncio.create_task(anext(ledger.follow("another")))
+        other = asyncio.create_task(anext(ledger.messages.follow("another")))
         await until_waiting(ledger)
         await writer.messages.append("s3cr3t", [user("s3cr3t")])
         async with asyncio.timeout(LONG):
@@ -91,7 +91,7 @@ async def test_a_poll_finds_what_a_lost_hint_was_about(pg_database: Database, mo
     monkeypatch.setattr(hints.Hints, "_hear", lambda *_: None)
     async with pg_database.open(notify=True) as ledger, pg_database.open(notify=True) as writer:
         await writer.threads.create("t")
-        hearing = asyncio.create_task(anext(ledger.follow("t")))
+        hearing = asyncio.create_task(anext(ledger.messages.follow("t")))
         await until_waiting(ledger)
         await writer.messages.append("t", [user("?")])
         assert (await asyncio.wait_for(hearing, LONG)).kind == "appended"
@@ -106,7 +106,7 @@ async def test_a_lost_listener_comes_back_and_asks_what_it_missed(pg_database: D
     ):
         await writer.threads.create("t")
         reader = await Reader.of(ledger, "t")
-        async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+        async with aclosing(ledger.messages.follow("t", cursor=reader.cursor)) as changes:
             hearing = asyncio.create_task(reader.hear(changes, "appended", "appended"))
             await until_waiting(ledger)
             proxy.down = True

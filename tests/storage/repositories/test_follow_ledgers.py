@@ -38,7 +38,7 @@ async def hear_every_change(ledger: Ledger, writer: Ledger) -> Reader:
     await writer.threads.create("t")
     await writer.messages.append("t", turn("first "))
     reader = await Reader.of(ledger, "t")
-    async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+    async with aclosing(ledger.messages.follow("t", cursor=reader.cursor)) as changes:
         async for kinds in changes_of(writer):
             await reader.hear(changes, *kinds.split())
     assert reader.has(await writer.messages.history("t"))
@@ -77,10 +77,10 @@ async def follow_two_tenants(url: str, monkeypatch: pytest.MonkeyPatch, options:
             await writer.tenant(tenant).threads.create("other", user_id="ada")
         views = [view for name in tenants for view in (ledger.tenant(name), ledger.tenant(name).user("ada"))]
         followed = [(view, thread) for view in views for thread in ("t", "other")]
-        hearing = [asyncio.create_task(anext(view.follow(thread))) for view, thread in followed[:1]]
+        hearing = [asyncio.create_task(anext(view.messages.follow(thread))) for view, thread in followed[:1]]
         await until_waiting(ledger, 1)
         alone = await trips_of_a_poll(proxy, polls)
-        hearing += [asyncio.create_task(anext(view.follow(thread))) for view, thread in followed[1:]]
+        hearing += [asyncio.create_task(anext(view.messages.follow(thread))) for view, thread in followed[1:]]
         await until_waiting(ledger, len(followed))
         assert await trips_of_a_poll(proxy, polls) == 2 * alone
         await writer.tenant("b").messages.append("t", [user("b's")])
@@ -110,7 +110,7 @@ async def test_every_change_is_told_under_row_level_security(secured: str) -> No
     ):
         await hear_every_change(ledger.tenant("a"), writer.tenant("a"))
         with pytest.raises(ThreadNotFound):
-            await asyncio.wait_for(anext(ledger.tenant("b").follow("t")), LONG)
+            await asyncio.wait_for(anext(ledger.tenant("b").messages.follow("t")), LONG)
 
 
 # --- Keys -------------------------------------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ async def test_a_follower_with_wrong_keys_raises(
         await writer.threads.create("t")
         await writer.tenant("acme").threads.create("t")
         mark = (await writer.messages.append("t", [user("?")])).mark
-        follower = asyncio.create_task(anext(ledger.follow("t", after=mark)))
-        other = asyncio.create_task(anext(ledger.tenant("acme").follow("t")))
+        follower = asyncio.create_task(anext(ledger.messages.follow("t", cursor=mark)))
+        other = asyncio.create_task(anext(ledger.tenant("acme").messages.follow("t")))
         await until_waiting(ledger, 2)
         await writer.messages.append("t", [assistant("s3cr3t")])
         with pytest.raises(error):
@@ -149,7 +149,7 @@ async def test_a_follower_with_wrong_keys_raises(
             await asyncio.wait_for(follower, LONG)
         assert "s3cr3t" not in str(raised.value)
         with pytest.raises(error):
-            await asyncio.wait_for(anext(ledger.follow("t", after=mark)), LONG)
+            await asyncio.wait_for(anext(ledger.messages.follow("t", cursor=mark)), LONG)
         assert not other.done()
         await writer.tenant("acme").threads.delete("t")
         with pytest.raises(ThreadNotFound):
@@ -180,7 +180,7 @@ async def test_every_change_is_told_on_an_engine_of_the_application(database: Da
         database.open(notify=notify, encryption=None) as writer,
     ):
         await hear_every_change(ledger, writer)
-        follower = asyncio.create_task(anext(ledger.follow("t")))
+        follower = asyncio.create_task(anext(ledger.messages.follow("t")))
         await until_waiting(ledger)
         await ledger.messages.append("t", [user("of the engine's ledger")])
         assert (await asyncio.wait_for(follower, LONG)).kind == "appended"
@@ -190,7 +190,7 @@ async def test_what_the_application_commits_itself_is_told(database: Database) -
     """Also that of a transaction on a connection of its own, which sends no hint."""
     async with engine_of(database) as engine, Ledger.open(engine) as ledger:
         await ledger.threads.create("t")
-        follower = asyncio.create_task(anext(ledger.follow("t")))
+        follower = asyncio.create_task(anext(ledger.messages.follow("t")))
         await until_waiting(ledger)
         async with engine.begin() as connection:
             await Transaction(connection).messages.append("t", [user("?")])
@@ -201,7 +201,7 @@ async def test_an_engine_outlives_its_followers(database: Database) -> None:
     async with engine_of(database) as engine:
         async with Ledger.open(engine) as ledger:
             await ledger.threads.create("t")
-            follower = asyncio.create_task(anext(ledger.follow("t")))
+            follower = asyncio.create_task(anext(ledger.messages.follow("t")))
             await until_waiting(ledger)
         with pytest.raises(StorageError, match="closed"):
             await asyncio.wait_for(follower, LONG)
@@ -233,17 +233,17 @@ async def test_a_user_follows_their_own_threads_only(database: Database, monkeyp
         await ada.threads.create("t")
         mark = (await ada.messages.append("t", turn())).mark
         await ada.messages.append("t", [user("s3cr3t")])
-        cursor = (await asyncio.wait_for(anext(ada.follow("t", after=mark)), LONG)).cursor
+        cursor = (await asyncio.wait_for(anext(ada.messages.follow("t", cursor=mark)), LONG)).cursor
         reads = count_calls(monkeypatch, follow, "read_changes")
         for after in (None, mark, cursor):
             with pytest.raises(ThreadNotFound) as theirs:
-                await asyncio.wait_for(anext(bob.follow("t", after=after)), LONG)
+                await asyncio.wait_for(anext(bob.messages.follow("t", cursor=after)), LONG)
             assert "s3cr3t" not in str(theirs.value)
         with pytest.raises(ThreadNotFound) as nobodys:
-            await asyncio.wait_for(anext(bob.follow("u")), LONG)
+            await asyncio.wait_for(anext(bob.messages.follow("u")), LONG)
         assert str(theirs.value) == str(nobodys.value).replace("'u'", "'t'")
         assert len(reads) == 4
-        views = [asyncio.create_task(anext(view.follow("t"))) for view in (ada, ledger)]
+        views = [asyncio.create_task(anext(view.messages.follow("t"))) for view in (ada, ledger)]
         await until_waiting(ledger, 2)
         await writer.messages.append("t", [assistant("!")])
         for view in views:

@@ -52,7 +52,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 async def hear(ledger: Ledger, thread: str, after: str, count: int) -> list[ThreadChange]:
     heard: list[ThreadChange] = []
-    async with asyncio.timeout(LONG), aclosing(ledger.follow(thread, after=after)) as changes:
+    async with asyncio.timeout(LONG), aclosing(ledger.messages.follow(thread, cursor=after)) as changes:
         while len(heard) < count:
             heard.append(await anext(changes))
     return heard

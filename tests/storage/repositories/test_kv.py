@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, Limits, Put, ThreadNotFound, VersionConflict
+from chatledger import ChatMessage, InvalidArgument, Ledger, Limits, Payload, Put, ThreadNotFound, VersionConflict
 from chatledger.errors import DamagedCell, EncryptionError, InvalidCursor, LimitExceeded, TenantOnly
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import kv
@@ -323,7 +323,7 @@ async def test_an_append_writes_values_with_its_messages(ledger: Ledger, thread:
     assert {one.key: one for one in await ledger.kv.list(THREAD)} == stored
     version = stored["b"].version
     payload = [{"role": "assistant", "content": "2"}]
-    await ledger.append("t", payload, format="openai-chat", kv={"b": Put({"step": 2}, expected=version)})
+    await ledger.messages.append("t", Payload(payload, "openai-chat"), kv={"b": Put({"step": 2}, expected=version)})
     found = await ledger.kv.get(THREAD, "b")
     assert found is not None
     assert (found.value, found.version) == ({"step": 2}, version + 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import chatledger
-from chatledger import Feedback, Ledger
+from chatledger import Feedback, Ledger, Payload
 from chatledger.ids import new_id
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.thread_ids import iterate_ids
@@ -62,11 +62,13 @@ async def append(ledger: Ledger, words: str, key: str | None) -> str | None:
 
 async def append_payload(ledger: Ledger, words: str, key: str | None) -> str | None:
     payload = [{"role": "user", "content": words}]
-    return (await ledger.append("t", payload, format="openai-chat", idempotency_key=key)).messages[0].message_id
+    return (
+        (await ledger.messages.append("t", Payload(payload, "openai-chat"), idempotency_key=key)).messages[0].message_id
+    )
 
 
 async def stream(ledger: Ledger, words: str, key: str | None) -> str | None:
-    async with ledger.stream("t", idempotency_key=key) as draft:
+    async with ledger.messages.stream("t", idempotency_key=key) as draft:
         await draft.feed(words)
     return draft.message.message_id
 

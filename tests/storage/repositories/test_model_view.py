@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, OpaquePart, ThinkPart
+from chatledger import ChatMessage, Ledger, OpaquePart, Payload, ThinkPart
 from chatledger.errors import NothingToSend, UnknownFormat
 from chatledger.models.json import same_json
 from tests.conversations import assistant, call, turn, user
@@ -78,7 +78,7 @@ async def test_instructions_alone_are_messages_to_openai_and_not_to_anthropic(le
 
 async def test_instructions_beside_the_input_alone_are_refused(ledger: Ledger) -> None:
     await ledger.threads.create("t")
-    await ledger.append("t", {"instructions": "Be brief."}, format="openai-responses")
+    await ledger.messages.append("t", Payload({"instructions": "Be brief."}, "openai-responses"))
     with pytest.raises(NothingToSend) as caught:
         await ledger.history("t", format="openai-responses", view="model")
     assert caught.value.reasons == ((1, INSTRUCTIONS),)
@@ -176,7 +176,7 @@ async def test_what_a_provider_made_itself_comes_back_in_both_views(
     else:
         payload = [ASKED, *items, ASKED]
     await ledger.threads.create("t")
-    await ledger.append("t", payload, format=format_, rules="strict")
+    await ledger.messages.append("t", Payload(payload, format_), rules="strict")
     found = await ledger.history("t", format=format_, view=view)
     sent = [*map(as_request, payload)] if (format_, view) == ("openai-chat", "model") else payload
     assert same_json(found.payload, sent)

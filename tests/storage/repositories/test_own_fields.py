@@ -148,7 +148,7 @@ async def test_outputs_and_agents_with_fields_of_their_own_are_refused(ledger: L
 
 async def test_a_delta_with_fields_of_its_own_is_refused_when_it_is_fed(ledger: Ledger, t: str) -> None:
     deltas = [with_own_fields(TextDelta, text="a"), with_own_fields(ToolCallDelta, name="f"), *PARTS]
-    async with ledger.stream(t) as draft:
+    async with ledger.messages.stream(t) as draft:
         for delta in deltas:
             with pytest.raises(InvalidArgument, match="would lose 'mine'"):
                 await draft.feed(delta)

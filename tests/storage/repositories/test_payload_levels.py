@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, ThreadNotFound
+from chatledger import Ledger, Payload, ThreadNotFound
 from chatledger.errors import DecodeError
 from chatledger.types import Loss
 from tests.conftest import Database
@@ -37,15 +37,15 @@ async def test_the_level_that_judges_decides_how_a_payload_is_read(
         await ledger.threads.create("t", rules=of_thread)
         if not lenient:
             with pytest.raises(DecodeError, match="unknown role 'critic'"):
-                await ledger.append("t", ODD_ROLE, format="openai-chat", rules=of_call)
+                await ledger.messages.append("t", Payload(ODD_ROLE, "openai-chat"), rules=of_call)
             with pytest.raises(DecodeError, match=r"extra\.pair: tuple is not JSON"):
-                await ledger.append("t", LIVE, format="qwen-agent", rules=of_call)
+                await ledger.messages.append("t", Payload(LIVE, "qwen-agent"), rules=of_call)
             assert (await ledger.messages.history("t")).version == 0
             return
-        kept = await ledger.append("t", ODD_ROLE, format="openai-chat", rules=of_call)
+        kept = await ledger.messages.append("t", Payload(ODD_ROLE, "openai-chat"), rules=of_call)
         assert [violation.rule for violation in kept.messages[0].violations] == ["R3"]
         assert kept.losses == ()
-        assert (await ledger.append("t", LIVE, format="qwen-agent", rules=of_call)).losses == COERCED
+        assert (await ledger.messages.append("t", Payload(LIVE, "qwen-agent"), rules=of_call)).losses == COERCED
         stored = await ledger.history("t", format="qwen-agent", after=1)
         assert stored.payload == KEPT
 
@@ -53,26 +53,28 @@ async def test_the_level_that_judges_decides_how_a_payload_is_read(
 async def test_a_transaction_reads_at_the_threads_level_too(ledger: Ledger) -> None:
     async with ledger.begin() as tx:
         await tx.threads.create("t", rules="lenient")
-        assert (await tx.append("t", LIVE, format="qwen-agent")).losses == COERCED
+        assert (await tx.messages.append("t", Payload(LIVE, "qwen-agent"))).losses == COERCED
     async with ledger.begin() as tx:
         await tx.threads.create("u")
         with pytest.raises(DecodeError):
-            await tx.append("u", LIVE, format="qwen-agent")
+            await tx.messages.append("u", Payload(LIVE, "qwen-agent"))
 
 
 async def test_a_repeat_names_the_same_losses(ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
-    first, again = [await ledger.append("t", LIVE, format="qwen-agent", idempotency_key="k") for _ in range(2)]
+    first, again = [
+        await ledger.messages.append("t", Payload(LIVE, "qwen-agent"), idempotency_key="k") for _ in range(2)
+    ]
     assert (again.replayed, again.losses) == (True, first.losses)
 
 
 async def test_the_level_of_a_thread_that_is_not_there_cannot_be_read(ledger: Ledger) -> None:
     for payload in (LIVE, KEPT):
         with pytest.raises(ThreadNotFound):
-            await ledger.append("nowhere", payload, format="qwen-agent")
+            await ledger.messages.append("nowhere", Payload(payload, "qwen-agent"))
 
 
 async def test_a_payload_that_lenient_rules_refuse_too_is_refused(ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
     with pytest.raises(DecodeError, match="missing or not text"):
-        await ledger.append("t", [{"content": "Hi"}], format="qwen-agent")
+        await ledger.messages.append("t", Payload([{"content": "Hi"}], "qwen-agent"))

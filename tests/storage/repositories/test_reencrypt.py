@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatledger import Encryption, KeyRing
+from chatledger import Encryption, KeyRing, Pace
 from chatledger.errors import EncryptionError
 from chatledger.storage.repositories import reencrypt as module
 from chatledger.storage.rows.encryption import ENCRYPTED
@@ -122,7 +122,9 @@ async def test_appends_of_others_meanwhile_are_kept(database: Database) -> None:
 
         async def say(name: str) -> None:
             for index in range(3):
-                async with ledger.stream(name, on_open_calls="close", interval=0, lease=20) as draft:
+                async with ledger.messages.stream(
+                    name, on_open_calls="close", pace=Pace(interval=0, lease=20)
+                ) as draft:
                     for piece in range(5):
                         await draft.feed(f"piece {index}.{piece} ")
 

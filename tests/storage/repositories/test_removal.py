@@ -416,7 +416,7 @@ async def test_each_turn_that_began_while_the_call_waits_says_so_once(ledger: Le
 
 async def abandoned(ledger: Ledger) -> Draft:
     """A draft whose writer stopped so long ago that its lease is over."""
-    draft = ledger.stream("t")
+    draft = ledger.messages.stream("t")
     await draft.__aenter__()
     await draft.feed("half")
     await draft.flush()
@@ -427,7 +427,7 @@ async def abandoned(ledger: Ledger) -> Draft:
 
 async def test_a_live_draft_is_not_removed(ledger: Ledger) -> None:
     stored = await filled(ledger, [user("one"), assistant("two"), user("three")])
-    async with ledger.stream("t") as draft:
+    async with ledger.messages.stream("t") as draft:
         await draft.feed("half")
         await draft.flush()
         for removing in (
@@ -530,24 +530,24 @@ async def test_a_key_finds_its_first_result_for_messages_that_have_ids_too(ledge
 @pytest.mark.parametrize("after", [None, 1])
 async def test_a_key_finds_its_first_result_for_a_draft(ledger: Ledger, after: int | None) -> None:
     await filled(ledger)
-    async with ledger.stream("t", idempotency_key="k", after=after) as draft:
+    async with ledger.messages.stream("t", idempotency_key="k", after=after) as draft:
         await draft.feed("said")
     assert await ledger.messages.pop("t") == draft.message
     left = await ledger.messages.history("t")
     for words in ("said", "said", "else"):
-        async with ledger.stream("t", idempotency_key="k", after=after) as again:
+        async with ledger.messages.stream("t", idempotency_key="k", after=after) as again:
             await again.feed(words)
         assert (again.replayed, again.message) == (True, draft.message)
     assert await ledger.messages.history("t") == left
     await ledger.messages.redact("t", draft.message.seq or 0)
-    async with ledger.stream("t", idempotency_key="k", after=after) as again:
+    async with ledger.messages.stream("t", idempotency_key="k", after=after) as again:
         await again.feed("said")
     assert (again.replayed, again.message.text) == (True, "[redacted]")
 
 
 async def test_a_draft_that_was_removed_unfinished_starts_again_under_its_key(ledger: Ledger) -> None:
     await filled(ledger)
-    lost = ledger.stream("t", idempotency_key="k")
+    lost = ledger.messages.stream("t", idempotency_key="k")
     await lost.__aenter__()
     await lost.feed("sai")
     await lost.flush()
@@ -556,11 +556,11 @@ async def test_a_draft_that_was_removed_unfinished_starts_again_under_its_key(le
     popped = await ledger.messages.pop("t")
     assert popped is not None
     assert popped.state == "partial"
-    async with ledger.stream("t", idempotency_key="k") as again:
+    async with ledger.messages.stream("t", idempotency_key="k") as again:
         await again.feed("said")
     assert (again.replayed, again.message.text, again.message.message_id) == (False, "said", popped.message_id)
     await ledger.messages.pop("t")
-    async with ledger.stream("t", idempotency_key="k") as third:
+    async with ledger.messages.stream("t", idempotency_key="k") as third:
         await third.feed("said")
     assert (third.replayed, third.message) == (True, again.message)
 

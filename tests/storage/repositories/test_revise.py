@@ -13,6 +13,7 @@ from chatledger import (
     InvalidArgument,
     Ledger,
     Limits,
+    Payload,
     RuleViolation,
     TextPart,
     ThinkPart,
@@ -249,7 +250,7 @@ async def test_two_ledgers_revise_and_append_at_once(database: Database, asked: 
 
 
 async def test_a_live_draft_at_the_end_keeps_its_branch(asked: Ledger) -> None:
-    async with asked.stream("t", message_id="live") as draft:
+    async with asked.messages.stream("t", message=ChatMessage.assistant(message_id="live")) as draft:
         await draft.feed("piece")
         await draft.flush()
         for id_, message in (("m0", user("x")), ("live", assistant("x"))):
@@ -261,7 +262,7 @@ async def test_a_live_draft_at_the_end_keeps_its_branch(asked: Ledger) -> None:
 
 async def test_a_draft_on_a_fork_goes_on_beside_a_revision(asked: Ledger) -> None:
     await asked.branches.fork("t", 5)
-    async with asked.stream("t", message_id="live") as draft:
+    async with asked.messages.stream("t", message=ChatMessage.assistant(message_id="live")) as draft:
         await draft.feed("one ")
         await draft.flush()
         await asked.messages.revise("t", "m0", user("And in Oslo?"))
@@ -358,7 +359,7 @@ async def test_an_erasure_covers_the_revisions(database: Database, asked: Ledger
 async def test_a_format_writes_the_new_words_without_the_old_payload(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     payload = [{"role": "user", "content": CANARY, "own_field": CANARY}]
-    said = await ledger.append("t", payload, format="openai-chat")
+    said = await ledger.messages.append("t", Payload(payload, "openai-chat"))
     id_ = said.messages[0].message_id or ""
     assert (await ledger.history("t", format="openai-chat")).payload == payload
     await ledger.messages.revise("t", id_, user("And in Oslo?"))

@@ -135,8 +135,8 @@ async def test_a_run_that_goes_on_behind_its_own_draft_does_not_end(asked: Ledge
     assert (run.status, run.error, run.ended_at) == ("running", None, None)
 
 
-@pytest.mark.parametrize("resume", ["continue", "restart"])
-async def test_a_run_whose_draft_is_taken_over_does_not_end(asked: Ledger, resume: str) -> None:
+@pytest.mark.parametrize("resume", [True, False])
+async def test_a_run_whose_draft_is_taken_over_does_not_end(asked: Ledger, resume: bool) -> None:
     await left(asked, "Su", message_id="m")
     async with stream(asked, run_id="r", message_id="m", resume=resume) as draft:
         await draft.feed("nny.")

@@ -46,7 +46,7 @@ async def left(ledger: Any, *deltas: Any, **options: Any) -> None:
 
 
 def resumed(ledger: Any, resume: str, **options: Any) -> Any:
-    return stream(ledger, **{"message_id": "m", "resume": resume, **options})
+    return stream(ledger, **{"message_id": "m", "resume": resume == "continue", **options})
 
 
 # --- The message ------------------------------------------------------------------------------------------------------
@@ -232,15 +232,15 @@ async def test_a_draft_is_taken_over_in_a_transaction(asked: Ledger) -> None:
     assert ((await last(asked)).text, (await last(asked)).state) == ("Sunny.", "complete")
 
 
-@pytest.mark.parametrize("resume", ["go on", None, 1])
+@pytest.mark.parametrize("resume", ["continue", None, 1])
 async def test_an_unknown_value_of_resume_is_refused(asked: Ledger, resume: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"^resume must be 'continue' or 'restart'"):
-        asked.stream("t", message_id="m", resume=resume)
+    with pytest.raises(InvalidArgument, match=r"^resume must be True or False"):
+        asked.messages.stream("t", resume=resume, message=ChatMessage.assistant(message_id="m"))
 
 
 async def test_continuing_needs_to_know_the_message(asked: Ledger) -> None:
-    with pytest.raises(InvalidArgument, match="message_id or the idempotency_key"):
-        asked.stream("t", resume="continue")
+    with pytest.raises(InvalidArgument, match="id or the idempotency_key"):
+        asked.messages.stream("t", resume=True)
 
 
 # --- Its writers ------------------------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ async def test_a_writer_that_was_late_and_replaced_by_nobody_goes_on(asked: Ledg
 async def test_a_draft_is_taken_over_as_often_as_needed(asked: Ledger) -> None:
     await left(asked, "a")
     for piece in "bcd":
-        await left(asked, piece, resume="continue")
+        await left(asked, piece, resume=True)
     assert (await last(asked)).text == "abcd"
 
 

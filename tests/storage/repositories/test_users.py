@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Draft, Feedback, InvalidArgument, Ledger, NotFound, Thread, ThreadNotFound, Transaction
+from chatledger import Draft, Feedback, InvalidArgument, Ledger, NotFound, Payload, Thread, ThreadNotFound, Transaction
 from chatledger.admin import configure_sqlite
 from chatledger.errors import IdConflict, RunConflict, RunNotFound, TenantOnly
 from chatledger.models.outputs import Output, ThreadAgent
@@ -327,16 +327,16 @@ async def test_a_call_for_a_user_judges_the_owner_as_the_users_ledger_does(
             with pytest.raises(ThreadNotFound, match=rf'^there is no thread "?.?{thread_id}'):
                 await ledger.messages.append(thread_id, [message], user_id="ada")
         with pytest.raises(ThreadNotFound):
-            await ledger.append(thread_id, [{"role": "user", "content": "?"}], user_id="ada")
+            await ledger.messages.append(thread_id, Payload([{"role": "user", "content": "?"}]), user_id="ada")
         with pytest.raises(ThreadNotFound):
-            async with ledger.stream(thread_id, user_id="ada"):
+            async with ledger.messages.stream(thread_id, user_id="ada"):
                 pass
         for read in (ledger.threads.get, ledger.messages.history):
             with pytest.raises(ThreadNotFound):
                 await read(thread_id, user_id="ada")
     assert await everything(database) == before
-    await ledger.append("ada's", [{"role": "user", "content": "?"}], user_id="ada")
-    async with ledger.stream("ada's", user_id="ada") as draft:
+    await ledger.messages.append("ada's", Payload([{"role": "user", "content": "?"}]), user_id="ada")
+    async with ledger.messages.stream("ada's", user_id="ada") as draft:
         await draft.feed("!")
     assert (await ledger.messages.history("ada's")).messages[-1].text == "!"
     with pytest.raises(InvalidArgument, match="user_id is another user"):

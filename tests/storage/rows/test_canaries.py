@@ -108,7 +108,7 @@ async def say_everywhere(ledger: Ledger, said: Said) -> None:
     after = shared.first_seq
     await ledger.messages.sync("branched", [shared.messages[0], user(said("edited"))], branch=0, on_difference="branch")
     await ledger.messages.append("branched", [user(said("after"))], after=after, branch=0)
-    async with ledger.stream("branched", idempotency_key="k") as draft:
+    async with ledger.messages.stream("branched", idempotency_key="k") as draft:
         await draft.feed(said("streamed"))
     calls = [ToolCall(id="c", name="f", arguments=json.dumps({"q": said("argument")}))]
     await ledger.messages.append("branched", [assistant(calls=calls)])

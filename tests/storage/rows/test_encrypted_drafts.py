@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Encryption, Ledger, PostgreSQL
+from chatledger import Encryption, Ledger, Pace, PostgreSQL
 from chatledger.errors import EncryptionError
 from tests.conftest import Database
 from tests.conversations import turn
@@ -70,7 +70,7 @@ async def test_an_open_draft_stores_no_more_words(
     async with database.open(**options) as ledger:
         await ledger.threads.create("t", rules="lenient")
         with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
-            async with ledger.stream("t", interval=3_600, lease=7_200) as draft:
+            async with ledger.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
                 if flushed:
                     await draft.feed("before ")
                     await draft.flush()
@@ -121,7 +121,7 @@ async def test_the_draft_of_a_ledger_without_keys_costs_no_round_trip_more(pg_da
         await ledger.threads.create("t")
         for _ in range(2):
             trips = []
-            async with ledger.stream("t", interval=3_600, lease=7_200) as draft:
+            async with ledger.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
                 for _ in range(3):
                     await draft.feed("word ")
                     before = proxy.round_trips

@@ -210,7 +210,7 @@ FIRST_WRITES: dict[str, Callable[[Repositories], Awaitable[object]]] = {
 
 
 async def _stream(own: Repositories) -> None:
-    async with own.stream("t") as draft:
+    async with own.messages.stream("t") as draft:
         await draft.feed("!")
 
 

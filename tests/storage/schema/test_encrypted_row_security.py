@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatledger import Encryption, Ledger, PostgreSQL, StorageError
+from chatledger import Encryption, Ledger, Pace, PostgreSQL, StorageError
 from chatledger.admin import migrate, schema_status
 from chatledger.errors import EncryptionError
 from tests.conftest import Database
@@ -50,7 +50,7 @@ async def test_keys_that_are_required_record_the_database_for_the_tenants_that_t
         for thread in "tu":
             await plain.threads.create(thread, rules="lenient")
             await plain.messages.append(thread, [user("before")])
-        draft = await plain.stream("u", interval=3_600, lease=7_200).__aenter__()
+        draft = await plain.messages.stream("u", pace=Pace(interval=3_600, lease=7_200)).__aenter__()
         try:
             await ledger.threads.create("t")
             assert (await asyncio.to_thread(schema_status, secured)).encrypted

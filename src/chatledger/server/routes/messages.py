@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 
+from chatledger import Payload
 from chatledger.errors import InvalidArgument
 from chatledger.formats import get_codec, recognise
 from chatledger.models import Appended, ChatMessage, Put, Revision
@@ -122,7 +123,7 @@ async def append_messages(
             raise InvalidArgument("format", "goes with payload")
         appended = await ledger.messages.append(thread_id, body.messages, **given)
     else:
-        appended = await ledger.append(thread_id, body.payload, format=body.format, **given)
+        appended = await ledger.messages.append(thread_id, Payload(body.payload, body.format), **given)
     if appended.replayed:
         response.status_code = 200
     response.headers["ETag"] = f'"{appended.mark}"'

@@ -306,7 +306,7 @@ def require_messages(messages: Sequence[ChatMessage]) -> None:
         require(MESSAGES, messages=messages)
     if not all(map(_is_message, messages)):
         other = next(type(message).__name__ for message in messages if not _is_message(message))
-        detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other formats"
+        detail = f"must be a list of ChatMessage, not of {other}; Payload(…, format) takes other formats"
         raise InvalidArgument("messages", detail)
     for message in messages:
         if type(message) is not ChatMessage or len(message.__dict__) != _FIELDS:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from chatledger.arguments import DICT_OR_NONE, require
+from chatledger.arguments import DICT_OR_NONE, INT, NUMBER, require, require_between
 from chatledger.errors import (
     ChatLedgerError,
     DecodeError,
@@ -34,7 +34,7 @@ from chatledger.models import ChatMessage, Delta, Loss, State, Usage
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.json import json_problem
 from chatledger.storage.append.partial import Held
-from chatledger.storage.append.request import AppendRequest, in_run
+from chatledger.storage.append.request import LEASE, AppendRequest, in_run
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -44,10 +44,8 @@ from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import encode_key
 
-INTERVAL = 0.25
-"""The most seconds that a fed piece waits before it is written."""
-SIZE = 4096
-"""The bytes of fed text that are written without waiting."""
+_LONGEST = 31_536_000
+"""Seconds of a year. A longer lease or interval is a mistake, and would reach beyond the calendar."""
 
 
 class EventSource(Protocol):
@@ -82,14 +80,26 @@ class EventSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    interval: float = INTERVAL
-    size: int = SIZE
+    """How often a draft is written, and how long it counts as alive."""
+
+    interval: float = 0.25
+    """The most seconds that a fed piece waits before it is written."""
+    size: int = 4096
+    """The bytes of fed text that are written without waiting."""
+    lease: float = LEASE
+    """Seconds after its last write until the draft counts as abandoned, because its process died. Longer than
+    `interval`.
+    """
 
     def __post_init__(self) -> None:
-        if self.interval < 0:
-            raise InvalidArgument("interval", "must not be below 0 seconds")
+        require(NUMBER, interval=self.interval, lease=self.lease)
+        require(INT, size=self.size)
+        require_between(0, _LONGEST, interval=self.interval, lease=self.lease)
         if self.size < 1:
             raise InvalidArgument("size", "must not be below 1 byte")
+        if self.lease <= self.interval:
+            detail = f"must be longer than interval, {self.interval:g} seconds, not {self.lease:g}"
+            raise InvalidArgument("lease", detail)
 
 
 _DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "format", "residual")
@@ -100,8 +110,8 @@ _FAILURE, _UNKNOWN = "failure", "unknown_events"
 
 
 class Draft:
-    """An assistant message that is stored while the model writes it. `ledger.stream` makes one. Enter it, feed it, and
-    leave it: a normal exit completes the message, an exception or a cancellation marks it interrupted.
+    """An assistant message that is stored while the model writes it. `messages.stream` makes one. Enter it, feed it,
+    and leave it: a normal exit completes the message, an exception or a cancellation marks it interrupted.
     """
 
     messages: Sequence[ChatMessage]
@@ -111,7 +121,7 @@ class Draft:
     replayed: bool
     """Whether an earlier draft had stored the message already. This draft then ignores the pieces that it is fed."""
     losses: Sequence[Loss]
-    """The values of the provider's response that could not be stored as they came, as in `ledger.append`. Empty until
+    """The values of the provider's response that could not be stored as they came, as in `messages.append`. Empty until
     the draft is finished.
     """
 

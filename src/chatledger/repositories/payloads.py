@@ -1,0 +1,61 @@
+"""Reads the payload of an append in its format. A format's module is imported on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
+from chatledger.models import ChatMessage, Loss, Messages, Payload, RulesLevel
+from chatledger.models.weight import apart
+from chatledger.repositories.threads import ThreadRepository
+from chatledger.storage.databases.scope import Scope
+
+if TYPE_CHECKING:
+    from chatledger.formats.codec import Decoded
+
+
+async def read_messages(
+    scope: Scope,
+    thread_id: str,
+    given: Messages,
+    rules: RulesLevel | None,
+    user_id: str | None = None,
+    *,
+    creates: bool = False,
+) -> tuple[Sequence[ChatMessage], Sequence[Loss]]:
+    """The messages that an append stores, and what their payload lost. Raises InvalidArgument for a bare text,
+    UnknownFormat, DecodeError, and ThreadNotFound.
+    """
+    if isinstance(given, Payload):
+        decoded = await _decode(scope, thread_id, given, rules, user_id, creates=creates)
+        return decoded.messages, tuple(decoded.losses)
+    if isinstance(given, ChatMessage):
+        return [given], ()
+    if isinstance(given, str):
+        raise InvalidArgument("messages", "is a text, which says not whose it is: pass ChatMessage.user(text)")
+    return given, ()
+
+
+async def _decode(
+    scope: Scope, thread_id: str, payload: Payload, rules: RulesLevel | None, user_id: str | None, *, creates: bool
+) -> Decoded:
+    """Decode a payload at the level that will judge its messages.
+
+    All levels decode alike what strict accepts. So the thread's level is read only if strict refuses the payload.
+    """
+    from chatledger.formats import get_codec, recognise
+
+    value = payload.value
+    codec = await apart(lambda: recognise(value), value) if payload.format is None else get_codec(payload.format)
+    if rules is not None:
+        return await apart(lambda: codec.decode(value, rules=rules), value)
+    try:
+        return await apart(lambda: codec.decode(value), value)
+    except DecodeError:
+        thread = await ThreadRepository(scope).find(thread_id, user_id=user_id)
+        if thread is None and not creates:
+            raise ThreadNotFound(thread_id) from None
+        if ((thread and thread.rules) or scope.rules) != "lenient":
+            raise
+    return await apart(lambda: codec.decode(value, rules="lenient"), value)
