@@ -95,7 +95,7 @@ def _call(ledger: Ledger, kwargs: Mapping[str, Any]) -> Call:
 
 
 async def _list(ledger: Ledger, kwargs: Mapping[str, Any], limit: int = PAGE) -> Page[Thread]:
-    return await ledger.threads.list(user_id=USER, limit=limit, **kwargs)
+    return await ledger.user(USER).threads.list(limit=limit, **kwargs)
 
 
 async def _pages(ledger: Ledger, extent: Extent) -> dict[str, Mapping[str, Any]]:

@@ -56,7 +56,7 @@ async def _append_rows(ledger: Ledger, extent: Extent) -> list[Row]:
         await ledger.messages.append(f"new {next(new)}", _turn(number), create=True, user_id="ada")
 
     async def create_apart(number: int) -> None:
-        thread = await ledger.threads.create(user_id="ada")
+        thread = await ledger.user("ada").threads.create()
         await ledger.messages.append(thread.thread_id, _turn(number))
 
     async def keep(number: int) -> None:
@@ -164,7 +164,7 @@ async def _list_rows(ledger: Ledger, extent: Extent) -> list[Row]:
 
     def page_of(owner: str) -> Call:
         async def read(_number: int) -> None:
-            page = await ledger.threads.list(user_id=owner, limit=PAGE)
+            page = await ledger.user(owner).threads.list(limit=PAGE)
             assert len(page.items) == PAGE
 
         return read

@@ -340,6 +340,27 @@ def _follow(node: ast.Call, source: Source) -> str | None:
     return _again(f"{of}.messages.follow", given, named)
 
 
+def _sees(*repositories: str) -> Change:
+    """`ledger.threads.list(user_id=u)` as `ledger.user(u).threads.list()`."""
+
+    def change(node: ast.Call, source: Source) -> str | None:
+        assert isinstance(node.func, ast.Attribute)
+        of = source(node.func.value)
+        repository = next((one for one in repositories if of.endswith(f".{one}") or not one), None)
+        if repository is None or not any(one.arg == "user_id" for one in node.keywords):
+            return None
+        user = _pop(node, "user_id", len(node.args))
+        assert user is not None
+        if ast.unparse(user) == "None":
+            return _called(node, source, node.func.attr, [], node.args)
+        of = of.removesuffix(f".{repository}") if repository else of
+        path = ".".join(name for name in (f"{of}.user({source(user)})", repository, node.func.attr) if name)
+        named = [f"{one.arg}={source(one.value)}" if one.arg else f"**{source(one.value)}" for one in node.keywords]
+        return f"{path}({', '.join([*map(source, node.args), *named])})"
+
+    return change
+
+
 CALLS: dict[str, Change] = {
     "history": _replica,
     "open": _opens,
@@ -355,6 +376,10 @@ CALLS: dict[str, Change] = {
     "erase_tenant": _erases("tenant", "erase"),
     "find_thread": _erases("thread", "find"),
     "find_user": _erases("user", "find"),
+    **{name: _sees("threads") for name in ("create", "get", "find", "list", "count", "search")},
+    "usage": _sees("runs"),
+    "stats": _sees(""),
+    **{name: _sees("frames") for name in ("messages", "calls", "runs", "scores")},
 }
 """What becomes of a call of an attribute of that name; None leaves it."""
 CLASSES: dict[str, Change] = {"Transaction": _with_options}

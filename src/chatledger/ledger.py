@@ -91,7 +91,7 @@ class Ledger(Repositories):
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
             async with Ledger.open("postgresql://app@db/chat", migrate=True, timeout=5) as ledger:
-                thread = await ledger.threads.create(user_id="ada")
+                thread = await ledger.user("ada").threads.create()
 
         `url` is a path, `sqlite:///…` or `postgresql://…`. The default is the environment variable CHATLEDGER_URL, and
         without it the file ./chatledger.db. Pass the application's own AsyncEngine instead to share it; the ledger

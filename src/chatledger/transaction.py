@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.models import Limits, RulesLevel
-from chatledger.repositories import Repositories
+from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.databases.external_connection import ExternalConnection
 from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL, refuse_on_sqlite
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Scope
@@ -83,3 +83,9 @@ def _database(connection: AsyncConnection, options: PostgreSQL) -> ExternalConne
         return ExternalConnection(connection, None, check=True)
     rls, distributed = options.rls is True, options.distributed is True
     return ExternalConnection(connection, options.schema, check=True, secured=rls, distributed=distributed)
+
+
+def as_user(tx: Transaction, user_id: str | None) -> Transaction:
+    """The same transaction as one user sees it; with None, as it is. An import writes for many users in one."""
+    scope = scope_of(tx)
+    return Transaction.over(replace(scope, tenant=scope.tenant.seen_by(user_id)))

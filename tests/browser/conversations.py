@@ -56,7 +56,7 @@ def store(ledger: blocking.Ledger) -> None:
 
 def _store_order(ledger: blocking.Ledger, number: int) -> None:
     thread, run = f"order {number}", f"run {number}"
-    ledger.threads.create(thread, title=f"Order {4711 + number}: where is my parcel?", user_id=f"user-{number % 5}")
+    ledger.user(f"user-{number % 5}").threads.create(thread, title=f"Order {4711 + number}: where is my parcel?")
     question = ChatMessage(role="user", content="Where is my parcel?")
     answer = ChatMessage(role="assistant", content="It left the depot this morning, and reaches you by Friday.")
     ledger.messages.append(thread, [question, answer], run_id=run)
@@ -66,7 +66,7 @@ def _store_order(ledger: blocking.Ledger, number: int) -> None:
 
 
 def _store_plan(ledger: blocking.Ledger) -> None:
-    ledger.threads.create("plan", title="A weekend in Kyoto", user_id="mei", kind="travel")
+    ledger.user("mei").threads.create("plan", title="A weekend in Kyoto", kind="travel")
     ledger.runs.start("plan", run_id="r1", agent="travel-desk", model="gpt-5")
     view = ImagePart(data=picture(), mime_type="image/png", name="the view")
     sound = AudioPart(data=base64.b64encode(b"RIFF").decode(), mime_type="audio/wav", name="the bell")

@@ -42,7 +42,7 @@ def encoded(text: str) -> str:
 def hostile(ledger: blocking.Ledger) -> str:
     """A thread in which every field attacks."""
     thread = 'a/b"><script>window.hacked=0</script>?#%2F'
-    ledger.threads.create(thread, title=MARKUP, user_id=MARKUP[:100], kind=MARKUP[:100], rules="lenient")
+    ledger.user(MARKUP[:100]).threads.create(thread, title=MARKUP, kind=MARKUP[:100], rules="lenient")
     call = ToolCall(id=MARKUP, name=MARKUP, arguments=MARKUP)
     parts = [
         TextPart(text=MARKUP),
@@ -159,7 +159,7 @@ def test_ten_million_characters_leave_the_page_usable(page: Page, ledger: blocki
 
 def test_directions_and_marks_stay_within_their_message(page: Page, ledger: blocking.Ledger) -> None:
     marks, override = "Z" + "\u0301\u0489" * 200, "\u202e\u2066user says yes\u202e"
-    ledger.threads.create("odd", title=override, user_id=override, rules="lenient")
+    ledger.user(override).threads.create("odd", title=override, rules="lenient")
     ledger.messages.append(
         "odd",
         [

@@ -25,7 +25,7 @@ def server(pg_url: str, tokens: TokenFile, tmp_path: Path) -> Iterator[Serving]:
     with serving(pg_url, "--migrate", "--tokens", str(tmp_path / "tokens.json")) as running:
         with blocking.open(pg_url) as ledger:
             for user in ("ada", "bob"):
-                ledger.threads.create(f"{user}'s/one", title=f"A question of {user}", user_id=user)
+                ledger.user(user).threads.create(f"{user}'s/one", title=f"A question of {user}")
                 ledger.messages.append(f"{user}'s/one", [ChatMessage(role="user", content=f"I am {user}.")])
         yield running
 

@@ -25,7 +25,7 @@ def url(database: Database) -> str:
 
     async def fill() -> None:
         async with Ledger.open(database.url, encryption=KeyRing({"k1": KEY})) as ledger:
-            await ledger.threads.create("t", user_id="ada", title="words")
+            await ledger.user("ada").threads.create("t", title="words")
             await ledger.messages.append("t", turn())
 
     asyncio.run(fill())

@@ -28,7 +28,7 @@ NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 async def fill(ledger: Ledger) -> None:
     for number, (thread, owner, model) in enumerate([("a", "ada", "m"), ("b", "bob", "n")]):
         at = NOON + timedelta(days=number)
-        await ledger.threads.create(thread, user_id=owner, created_at=at)
+        await ledger.user(owner).threads.create(thread, created_at=at)
         await ledger.runs.start(thread, run_id=f"r{thread}", agent=f"agent {thread}", model=model)
         parts = ChatMessage(role="user", content=[TextPart(text="grö"), TextPart(text="ße 😀")], created_at=at)
         said = [parts, assistant(calls=[call("x")], created_at=at), result("x", "sunny", created_at=at)]

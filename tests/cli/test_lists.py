@@ -18,7 +18,7 @@ from tests.storage.raw import count_rows
 async def filled(database: Database) -> Database:
     async with Ledger.open(database.url) as ledger:
         for number in range(3):
-            await ledger.threads.create(f"t{number}", user_id="ada")
+            await ledger.user("ada").threads.create(f"t{number}")
             await ledger.runs.start(f"t{number}", run_id=f"r{number}", agent="a", model="m", input={"q": "?"})
             await ledger.messages.append(f"t{number}", turn(), run_id=f"r{number}")
             await ledger.feedback.record(Feedback(run_id=f"r{number}", key="stars", score=number, user_id="eve"))

@@ -40,7 +40,7 @@ def test_a_downgrade_discards_values_only_with_yes_and_tombstones_only_with_thei
     async def fill() -> None:
         async with Ledger.open(path) as ledger:
             await ledger.kv.put(("tenant",), "a", 1)
-            await ledger.threads.create("t", user_id="ada")
+            await ledger.user("ada").threads.create("t")
             await ledger.erasures.erase(("user", "ada"))
 
     asyncio.run(fill())

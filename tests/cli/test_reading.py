@@ -138,7 +138,7 @@ def test_no_command_but_migrate_changes_the_schema_of_an_older_database(old: Dat
 @pytest.fixture
 async def filled(database: Database) -> Database:
     async with Ledger.open(database.url) as ledger:
-        await ledger.threads.create("t", user_id="ada")
+        await ledger.user("ada").threads.create("t")
         await ledger.runs.start("t", run_id="r", agent="a", model="m")
         await ledger.messages.append("t", turn(), run_id="r")
         await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4, user_id="ada"))

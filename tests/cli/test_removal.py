@@ -103,7 +103,7 @@ def tombstones(url: str, *words: str) -> list[str]:
 
 async def test_a_user_without_threads_is_known_by_a_score_or_a_value(database: Database) -> None:
     async with Ledger.open(database.url) as ledger:
-        await ledger.threads.create("t", user_id="ada")
+        await ledger.user("ada").threads.create("t")
         await ledger.runs.start("t", run_id="r")
         await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4, user_id="eve"))
         await ledger.kv.put(("user", "bob"), "colour", "red")
@@ -121,7 +121,7 @@ async def test_erasures_lists_the_tombstones(database: Database) -> None:
     assert chatledger("erasures", url=database.url).error == "chatledger: no tombstones"
     async with Ledger.open(database.url) as ledger:
         for number in range(2):
-            await ledger.threads.create(f"t{number}", user_id="ada")
+            await ledger.user("ada").threads.create(f"t{number}")
         await ledger.erasures.erase(("user", "ada"))
     table = chatledger("erasures", url=database.url)
     assert [line.split()[1:4] for line in table.out.splitlines()] == [

@@ -23,7 +23,7 @@ NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 @pytest.fixture
 async def filled(database: Database) -> Database:
     async with Ledger.open(database.url) as ledger:
-        await ledger.threads.create("t", user_id="ada")
+        await ledger.user("ada").threads.create("t")
         await ledger.messages.append("t", [ChatMessage(role="user", content='größe,\n"x"', created_at=NOON)])
         await ledger.messages.append("t", turn(), run_id="r")
         await ledger.runs.finish("r", status="completed", usage=Usage(input_tokens=3, cost="0.002"))

@@ -11,6 +11,7 @@ from chatledger.cli.render import cut
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.storage.raw import query
+from tests.views import of_user
 
 CONVERSATION = [
     ChatMessage(role="user", content="Tokyo?", name="ada"),
@@ -68,9 +69,9 @@ def without_times(drawn: str) -> str:
     return "\n".join(line.split(" · created ")[0].split(" · 20")[0].rstrip() for line in drawn.split("\n"))
 
 
-async def store(url: str, messages: list[ChatMessage], **thread: Any) -> None:
+async def store(url: str, messages: list[ChatMessage], *, user_id: str | None = None, **thread: Any) -> None:
     async with Ledger.open(url) as ledger:
-        await ledger.threads.create("t", **thread)
+        await of_user(ledger, user_id).threads.create("t", **thread)
         await ledger.messages.append("t", messages, rules="lenient")
 
 
@@ -240,7 +241,7 @@ def test_cut(text: str, shown: tuple[str, str]) -> None:
 async def test_threads_are_listed_newest_first_by_page(sqlite_database: Database, tmp_path: Path) -> None:
     async with Ledger.open(sqlite_database.url) as ledger:
         for user in ("ada", "bob", "ada"):
-            await ledger.threads.create(user_id=user, title=f"of {user}")
+            await ledger.user(user).threads.create(title=f"of {user}")
     assert len(chatledger("threads", "--user", "ada", "--json", url=sqlite_database.url).json["items"]) == 2
     first = chatledger("threads", "--limit", "2", "--json", url=sqlite_database.url).json
     rest = chatledger("threads", "--cursor", first["next_cursor"], "--json", url=sqlite_database.url).json

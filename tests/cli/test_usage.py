@@ -13,7 +13,7 @@ from tests.conftest import Database
 @pytest.fixture
 async def with_runs(database: Database) -> Database:
     async with Ledger.open(database.url) as ledger:
-        await ledger.threads.create("t", user_id="ada")
+        await ledger.user("ada").threads.create("t")
         for number, (model, cost) in enumerate((("large", "0.5"), ("large", "0.00000025"), ("gpt-4o", None))):
             run_id = f"r{number}"
             await ledger.runs.start("t", run_id=run_id, model=model, metadata={"prompt": f"v{number % 2}"})

@@ -125,7 +125,7 @@ async def test_a_client_that_disconnects_leaves_an_interrupted_answer(service: S
 
 async def test_a_client_sees_each_message_once(service: Service) -> None:
     """It shows the newest messages, scrolls back to the first one, and polls for those that come later."""
-    await service.ledger.threads.create("t", user_id="ada")
+    await service.ledger.user("ada").threads.create("t")
     await service.ledger.messages.append("t", turn() * 26)
     shown, page = await service.page()
     while page["previous"] is not None:

@@ -195,7 +195,7 @@ async def erase(recorder: Recorder, name: str) -> None:
     """A thread and a user, with the scores of a run kept."""
     user_id = f"{name} {uuid4()}"
     for thread in (f"{user_id}a", f"{user_id}b"):
-        await recorder._ledger.threads.create(thread, user_id=user_id)
+        await recorder._ledger.user(user_id).threads.create(thread)
         await recorder._ledger.messages.append(thread, turn(), run_id=f"run of {thread}")
     await recorder._ledger.feedback.record(Feedback(run_id=f"run of {user_id}a", key="stars", score=1))
     await recorder._ledger.messages.redact(f"{user_id}a", 1)

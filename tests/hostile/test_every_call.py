@@ -19,6 +19,7 @@ from tests.conftest import Database
 from tests.conversations import assistant, user
 from tests.hostile.calls import CANARY, NOW, Call, arguments_of, calls_of, make, public_calls, quoted
 from tests.storage.raw import query
+from tests.views import of_user
 
 MIXED = 25
 SKIPPED = {"close", "open"}
@@ -27,7 +28,7 @@ SKIPPED = {"close", "open"}
 
 async def filled(owner: Repositories) -> dict[str, Any]:
     """A thread with all that it can have, and the usual value of each argument."""
-    await owner.threads.create("t", user_id="u")
+    await of_user(owner, "u").threads.create("t")
     await owner.messages.append("t", [user("?", message_id="m"), assistant("!")], run_id="r")
     await owner.branches.fork("t", 1, activate=False)
     await owner.threads.create("s")

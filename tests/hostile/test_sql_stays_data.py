@@ -39,7 +39,7 @@ WORDS = [
 async def test_a_word_in_every_place_comes_back_as_it_is(database: Database, word: str) -> None:
     async with database.open(tenant=word) as ledger:
         await fill(ledger, word)
-        [thread] = await ledger.threads.list(user_id=word)
+        [thread] = await ledger.user(word).threads.list()
         assert (thread.thread_id, thread.title, thread.user_id, thread.metadata) == (word, word, word, {word: word})
         history = await ledger.messages.history(word, run_id=word, user_id=word)
         assert [message.text for message in history.messages] == [word, "", word, word]
@@ -53,7 +53,7 @@ async def test_a_word_in_every_place_comes_back_as_it_is(database: Database, wor
 
 
 async def fill(ledger: Ledger, word: str) -> None:
-    await ledger.threads.create(word, title=word, user_id=word, metadata={word: word})
+    await ledger.user(word).threads.create(word, title=word, metadata={word: word})
     await ledger.runs.start(word, run_id=word, agent=word, model=word, input=word)
     calls = [call(word, name=word)]
     messages = [user(word, message_id=word), assistant("", calls=calls), result(word, word), last(word)]
@@ -70,7 +70,7 @@ def last(word: str) -> ChatMessage:
 async def test_a_word_in_what_hangs_on_a_thread_comes_back_as_it_is(database: Database, word: str) -> None:
     """Agents, outputs, partial messages, pages, and erasures."""
     async with database.open(tenant=word) as ledger:
-        await ledger.threads.create(word, user_id=word)
+        await ledger.user(word).threads.create(word)
         await ledger.messages.append(word, [user(word, message_id=word)])
         agent = ThreadAgent(name=word, definition={word: word}, settings={word: word})
         assert await replace_agents(scope_of(ledger), word, [agent], stored=[])
@@ -82,9 +82,9 @@ async def test_a_word_in_what_hangs_on_a_thread_comes_back_as_it_is(database: Da
         (left,) = await ledger.drafts.list()
         assert (left.thread_id, left.run_id) == (word, word)
         assert await ledger.drafts.interrupt(left)
-        await ledger.threads.create(f"{word}2", user_id=word)
-        pages = [await ledger.threads.list(user_id=word, limit=1)]
-        pages.append(await ledger.threads.list(user_id=word, limit=1, cursor=pages[0].next_cursor))
+        await ledger.user(word).threads.create(f"{word}2")
+        pages = [await ledger.user(word).threads.list(limit=1)]
+        pages.append(await ledger.user(word).threads.list(limit=1, cursor=pages[0].next_cursor))
         assert {thread.thread_id for page in pages for thread in page} == {word, f"{word}2"}
         await ledger.erasures.erase(("thread", word))
         assert (await ledger.erasures.find(("thread", word))) is not None
@@ -136,7 +136,7 @@ async def test_a_word_finds_nothing_but_itself(database: Database, word: str) ->
     async with database.open() as ledger:
         await fill(ledger, "other")
         before = await asyncio.to_thread(all_rows, database)
-        assert (await ledger.threads.list(user_id=word)).items == []
+        assert (await ledger.user(word).threads.list()).items == []
         assert await ledger.threads.find(word) is None
         assert await ledger.runs.find(word) is None
         assert (await ledger.runs.list(thread_id=word)).items == []

@@ -83,7 +83,7 @@ async def test_going_up_counts_nothing(empty: Database) -> None:
 
 async def test_tombstones_are_asked_for_by_themselves(database: Database) -> None:
     async with database.open() as ledger:
-        await ledger.threads.create("gone", user_id="ada")
+        await ledger.user("ada").threads.create("gone")
         await ledger.erasures.erase(("user", "ada"))
     error = await asyncio.to_thread(refusal, database.url, to="0002", discard=True)
     assert "erasures: 2 rows" in error  # of the user and of the thread

@@ -16,6 +16,8 @@ from fastapi import FastAPI
 from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.models import AudioPart, FilePart, ImagePart
 from chatledger.server import Caller, TokenFile, create_app
+from chatledger.server.page import conversation
+from chatledger.storage.repositories.runs import find_runs
 from tests.server.conftest import by_header, client_of
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -71,6 +73,12 @@ def calls_of(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
                     return call(self, *given, **more)
 
                 monkeypatch.setattr(kind, name, counted)
+
+    def found(*given: Any) -> Any:
+        seen.append("find_runs")
+        return find_runs(*given)
+
+    monkeypatch.setattr(conversation, "find_runs", found)
     yield seen
 
 
@@ -91,7 +99,7 @@ async def test_the_cost_of_a_page_does_not_grow_with_runs_and_scores(
         "messages.sizes",
         "messages.history",
         "branches.list",
-        "runs.find_many",
+        "find_runs",
         "feedback.list",
     ]
 

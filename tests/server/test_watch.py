@@ -28,7 +28,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def thread(ledger: Ledger) -> str:
-    await ledger.threads.create("t", user_id="ada")
+    await ledger.user("ada").threads.create("t")
     return "/v1/threads/t/events"
 
 
@@ -67,7 +67,7 @@ async def test_a_stream_ends_too_if_its_thread_never_rests(database: Database) -
         return Caller("ada") if seen < 3 else None
 
     async with database.open() as ledger, asyncio.timeout(30):
-        await ledger.threads.create("t", user_id="ada")
+        await ledger.user("ada").threads.create("t")
         app = create_app(ledger, authenticate=twice)
         async with client_of(app, None) as ada:
             reading = asyncio.create_task(ada.get("/v1/threads/t/events"))

@@ -140,7 +140,7 @@ def test_another_threshold_is_refused(slow_call: Any) -> None:
 
 async def everything(ledger: Ledger) -> None:
     """Calls with secrets in every text, many of which are refused."""
-    await ledger.threads.create("t", user_id=USER, title=SECRET, metadata={SECRET: SECRET}, exist_ok=True)
+    await ledger.user(USER).threads.create("t", title=SECRET, metadata={SECRET: SECRET}, exist_ok=True)
     said: list[ChatMessage] = [user(SECRET), assistant(SECRET, calls=[call("c", SECRET, SECRET)]), result("c", SECRET)]
     await ledger.messages.append("t", said, run_id="r", kv={SECRET: SECRET})
     await ledger.messages.append("left", [user(SECRET)])
@@ -184,7 +184,7 @@ async def test_no_record_of_a_fault_holds_a_secret(pg_database: Database, record
                 proxy.cut(where, 1)
                 await ledger.messages.append("t", [user(SECRET)])
                 proxy.cut(where, 1)
-                await ledger.threads.get("t", user_id=USER)
+                await ledger.user(USER).threads.get("t")
             set_limits(ledger, timeout=0.2)
             proxy.cut("after", 1)
             proxy.down = True

@@ -109,7 +109,7 @@ async def test_no_content_and_no_user_leaves_the_process(ledger: Ledger, bob: Le
     for call in calls_of(bob):
         if call.name not in WITHOUT:
             await make(call, {name: given[name] for name in call.asked})
-    await ledger.threads.create("of a user", user_id="grace", title=SECRET)
+    await ledger.user("grace").threads.create("of a user", title=SECRET)
     with suppress(ChatLedgerError):
         await ledger.kv.put(("user", "grace"), SECRET, SECRET, expected=7)  # the error quotes the key
     told = shown(seen)

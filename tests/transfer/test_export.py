@@ -57,7 +57,7 @@ async def test_own_key_of_a_record_is_kept(ledger: Ledger) -> None:
 
 
 async def test_thread_that_was_not_imported_is_a_record_of_our_own(ledger: Ledger) -> None:
-    thread = await ledger.threads.create("t", title="Trip", user_id="ada", metadata={"k": 1})
+    thread = await ledger.user("ada").threads.create("t", title="Trip", metadata={"k": 1})
     await ledger.messages.append("t", [ChatMessage(role="user", content="hi")])
     await bring(ledger, array({"messages": talk("a")}))
     assert await exported(ledger) == [

@@ -37,7 +37,7 @@ from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
 from chatledger.models import Appended, ChatMessage, History, Page, RulesLevel
 from chatledger.storage.repositories.kv import KvScope
-from chatledger.transaction import Transaction
+from chatledger.transaction import Transaction, as_user
 
 with importing("google", extra="google-adk", name="Google ADK"):
     from google.adk.errors._stale_session_error import StaleSessionError
@@ -93,9 +93,8 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         delta = _Delta.of(state or {}, "state")
 
         async def write(to: Ledger | Transaction) -> str | None:
-            await to.threads.create(
-                place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=created
-            )
+            own = as_user(to, user_id) if isinstance(to, Transaction) else to.user(user_id)
+            await own.threads.create(place.thread_id, kind=app_name, rules=self._rules, created_at=created)
             await delta.put(to, place)
             empty = await to.messages.append(place.thread_id, [], user_id=user_id)
             return None if empty.version else empty.mark  # another writer came first: its event is compared
@@ -122,7 +121,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             return None
         (session,) = await self._sessions({place: 0.0})  # later than the mark, so a newer state makes the session stale
         if not session.last_update_time:  # it has no event, or it was deleted since
-            thread = await self._ledger.threads.find(place.thread_id, user_id=user_id)
+            thread = await self._ledger.user(user_id).threads.find(place.thread_id)
             if thread is None:
                 return None
             session.last_update_time = thread.created_at.timestamp()
@@ -260,12 +259,11 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     async def _places(self, app_name: str, user_id: str | None) -> dict[Place, float]:
         """The sessions with the time of their creation, without the threads that the service did not create."""
+        ledger = self._ledger if user_id is None else self._ledger.user(user_id)
         places: dict[Place, float] = {}
         cursor = None
         while True:
-            page = await self._ledger.threads.list(
-                user_id=user_id, kind=app_name, archived=None, order="created", limit=_PAGE, cursor=cursor
-            )
+            page = await ledger.threads.list(kind=app_name, archived=None, order="created", limit=_PAGE, cursor=cursor)
             for thread in page:
                 place = Place.of_thread(thread.thread_id)
                 if place is not None and (place.app_name, place.user_id) == (thread.kind, thread.user_id):

@@ -66,7 +66,6 @@ class ThreadRepository:
         thread_id: str | None = None,
         *,
         title: str | None = None,
-        user_id: str | None = None,
         metadata: dict[str, Any] | None = None,
         rules: RulesLevel | None = None,
         created_at: datetime | None = None,
@@ -82,8 +81,8 @@ class ThreadRepository:
         branch: int | None = None,
         title: str | Unset | None = ...,
     ) -> Thread: ...
-    def get(self, thread_id: str, *, user_id: str | None = None) -> Thread: ...
-    def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None: ...
+    def get(self, thread_id: str) -> Thread: ...
+    def find(self, thread_id: str) -> Thread | None: ...
     def update(
         self,
         thread_id: str,
@@ -107,7 +106,6 @@ class ThreadRepository:
     def list(
         self,
         *,
-        user_id: str | None = None,
         kind: str | None = None,
         archived: bool | None = False,
         since: datetime | None = None,
@@ -119,18 +117,11 @@ class ThreadRepository:
         after: str | None = None,
     ) -> Page[Thread]: ...
     def search(
-        self,
-        query: str,
-        *,
-        user_id: str | None = None,
-        kind: str | None = None,
-        limit: int = 20,
-        cursor: str | None = None,
+        self, query: str, *, kind: str | None = None, limit: int = 20, cursor: str | None = None
     ) -> Page[Hit]: ...
     def count(
         self,
         *,
-        user_id: str | None = None,
         kind: str | None = None,
         archived: bool | None = False,
         since: datetime | None = None,
@@ -291,7 +282,6 @@ class RunRepository:
         self,
         by: str | Sequence[str] = ...,
         *,
-        user_id: str | None = None,
         thread_id: str | None = None,
         agent: str | None = None,
         model: str | None = None,
@@ -361,7 +351,6 @@ class FrameRepository:
     def messages(
         self,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         model: str | None = None,
@@ -371,7 +360,6 @@ class FrameRepository:
     def calls(
         self,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         model: str | None = None,
@@ -381,7 +369,6 @@ class FrameRepository:
     def runs(
         self,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         model: str | None = None,
@@ -391,7 +378,6 @@ class FrameRepository:
     def scores(
         self,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         model: str | None = None,
@@ -414,7 +400,6 @@ class Ledger:
         self,
         by: Literal["day", "model"] | None = None,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         prices: bool | RunPrices = False,
@@ -485,7 +470,6 @@ class Transaction:
         self,
         by: Literal["day", "model"] | None = None,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         prices: bool | RunPrices = False,

@@ -24,6 +24,7 @@ from chatledger.cli.options import (
     Url,
     require_folder,
     require_one,
+    seen_by,
     time_option,
     with_ledger,
 )
@@ -271,7 +272,7 @@ async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]
     if thread is not None:
         return Index([(await ledger.threads.get(thread)).thread_id])
     with working("looking for threads"):
-        index = await read_index(ledger, user_id=filters.user_id, since=filters.since, until=filters.until)
+        index = await read_index(seen_by(ledger, filters.user_id), since=filters.since, until=filters.until)
         if filters.model is not None or filters.agent is not None:
             await keep_run_by(ledger, index, model=filters.model, agent=filters.agent)
         if minima:

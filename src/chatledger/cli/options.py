@@ -152,6 +152,11 @@ async def require_keys(ledger: Ledger) -> None:
     await scope_of(ledger).require_keys()
 
 
+def seen_by(ledger: Ledger, user: str | None) -> Ledger:
+    """The ledger as the user of the option --user sees it; without the option, as it is."""
+    return ledger if user is None else ledger.user(user)
+
+
 def open_ledger(url: str | None, tenant: str, *, plaintext: bool = False, create: bool = False) -> Opening:
     """Open a ledger. With `create`, a missing SQLite file is created. An older schema stays as it is, and the error
     names the command that migrates it: no command changes a schema unless its user asks for that.

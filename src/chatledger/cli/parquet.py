@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.left_out import say_left_out
+from chatledger.cli.options import seen_by
 from chatledger.cli.output import plural, print_json
 from chatledger.cli.progress import share_bar
 from chatledger.cli.remarks import SHOWN
@@ -43,11 +44,11 @@ async def write_frames(ledger: Ledger, folder: str, filters: Filters, *, as_json
 
     _refuse_file(folder)
     damaged: list[ChatLedgerError] = []
+    own = seen_by(ledger, filters.user_id)
+    of_rows = {name: value for name, value in asdict(filters).items() if name != "user_id"}
     with share_bar("exporting", quiet=as_json) as show:
-        progress = _Progress(show, 2 * await ledger.threads.count(user_id=filters.user_id, archived=None))
-        rows = await export_parquet(
-            ledger, Path(folder), **asdict(filters), on_damage=damaged.append, on_batch=progress.batch
-        )
+        progress = _Progress(show, 2 * await own.threads.count(archived=None))
+        rows = await export_parquet(own, Path(folder), **of_rows, on_damage=damaged.append, on_batch=progress.batch)
     if as_json:
         print_json({"folder": folder, "rows": rows})
     else:

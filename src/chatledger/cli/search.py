@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exit_codes import say
-from chatledger.cli.options import Debug, Json, OnlyThread, Tenant, Url, time_option, with_ledger
+from chatledger.cli.options import Debug, Json, OnlyThread, Tenant, Url, seen_by, time_option, with_ledger
 from chatledger.cli.output import console, moment, print_list
 from chatledger.cli.threads import chosen_thread, say_damaged
 
@@ -53,11 +53,10 @@ def search(
         if threads and (thread is not None or role or since is not None or until is not None):
             raise InvalidArgument("--threads", "does not go with --thread, --role, --since or --until")
         if threads:
-            page = await ledger.threads.search(query, user_id=user, kind=kind, limit=limit, cursor=cursor)
+            page = await seen_by(ledger, user).threads.search(query, kind=kind, limit=limit, cursor=cursor)
         else:
-            page = await ledger.messages.search(
+            page = await seen_by(ledger, user).messages.search(
                 query,
-                user_id=user,
                 thread_id=await chosen_thread(ledger, thread),
                 roles=role or None,
                 kind=kind,

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import THREAD_HELP, Branch, Debug, Json, Latest, Tenant, Url, require_one, with_ledger
+from chatledger.cli.options import (
+    THREAD_HELP,
+    Branch,
+    Debug,
+    Json,
+    Latest,
+    Tenant,
+    Url,
+    require_one,
+    seen_by,
+    with_ledger,
+)
 from chatledger.cli.output import console, moment, plural, print_json, print_list, print_table, short
 from chatledger.cli.progress import share_bar
 from chatledger.errors import ChatLedgerError
@@ -56,8 +67,7 @@ def threads(
     """List threads, most recently active first."""
 
     async def work(ledger: Ledger) -> int:
-        page = await ledger.threads.list(
-            user_id=user,
+        page = await seen_by(ledger, user).threads.list(
             kind=kind,
             archived=archived,
             order=cast("ThreadOrder", order),  # the call refuses other words

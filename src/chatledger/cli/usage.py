@@ -11,7 +11,7 @@ import typer
 
 from chatledger.cli import runs
 from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.options import Debug, Json, OnlyThread, Tenant, Url, time_option, with_ledger
+from chatledger.cli.options import Debug, Json, OnlyThread, Tenant, Url, seen_by, time_option, with_ledger
 from chatledger.cli.output import plural, print_list, print_table
 from chatledger.cli.threads import chosen_thread
 
@@ -58,9 +58,8 @@ def usage(
     words = [word.strip() for word in by.split(",")]
 
     async def work(ledger: Ledger) -> int:
-        rows = await ledger.runs.usage(
+        rows = await seen_by(ledger, user).runs.usage(
             words,
-            user_id=user,
             thread_id=await chosen_thread(ledger, thread),
             agent=agent,
             model=model,
@@ -143,9 +142,8 @@ def stats(
     """Print the number of messages, threads, users, runs, tokens and scores, and the cost."""
 
     async def work(ledger: Ledger) -> int:
-        rows = await ledger.stats(
+        rows = await seen_by(ledger, user).stats(
             cast("Literal['day', 'model'] | None", by),  # the call refuses other words
-            user_id=user,
             prices=prices,
             since=since,
             until=until,

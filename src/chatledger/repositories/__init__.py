@@ -98,7 +98,6 @@ class Repositories:
         self,
         by: Literal["day", "model"] | None = None,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         prices: bool | RunPrices = False,
@@ -107,12 +106,11 @@ class Repositories:
         day (in UTC) or model, in this order, None last.
 
         Messages and scores count by the time at which they were created, runs by that at which they started. One at
-        `since` is included, one at `until` is not. With `user_id`, only the user's threads count. `prices` is that of
+        `since` is included, one at `until` is not. `prices` is that of
         `runs.usage`. Three statements, which read each message, run and score that is chosen.
         """
-        require(STR_OR_NONE, user_id=user_id)
         which = StatsFilter(by, read_moment("since", since), read_moment("until", until))
-        return await read_stats(self._scope, which, user_id, prices)
+        return await read_stats(self._scope, which, prices)
 
     async def history(
         self,

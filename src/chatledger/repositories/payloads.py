@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
@@ -53,7 +54,7 @@ async def _decode(
     try:
         return await apart(lambda: codec.decode(value), value)
     except DecodeError:
-        thread = await ThreadRepository(scope).find(thread_id, user_id=user_id)
+        thread = await ThreadRepository(replace(scope, tenant=scope.tenant.seen_by(user_id))).find(thread_id)
         if thread is None and not creates:
             raise ThreadNotFound(thread_id) from None
         if ((thread and thread.rules) or scope.rules) != "lenient":

@@ -138,7 +138,6 @@ class RunRepository:
         self,
         by: str | Sequence[str] = (),
         *,
-        user_id: str | None = None,
         thread_id: str | None = None,
         agent: str | None = None,
         model: str | None = None,
@@ -163,9 +162,9 @@ class RunRepository:
         cost or a value to group by cannot be read.
         """
         groups = read_groups(by)
-        require(STR_OR_NONE, user_id=user_id, thread_id=thread_id, agent=agent, model=model)
+        require(STR_OR_NONE, thread_id=thread_id, agent=agent, model=model)
         which = UsageFilter(thread_id, agent, model, read_moment("since", since), read_moment("until", until))
-        tenant, list_price = self._scope.tenant.seen_by(user_id), read_prices(prices)
+        tenant, list_price = self._scope.tenant, read_prices(prices)
         priced = list_price is not None
         rows = await self._scope.read(lambda sql: read_usage(sql, tenant, which, groups, priced=priced))
         return await summarize_usage(rows, tenant, groups, list_price)

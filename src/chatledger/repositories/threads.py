@@ -43,7 +43,6 @@ from chatledger.storage.repositories.thread_list import (
     list_threads,
 )
 from chatledger.storage.repositories.threads import ThreadUpdate, check_keys, update_thread
-from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import encode_key
 
 
@@ -75,7 +74,6 @@ class ThreadRepository:
         thread_id: str | None = None,
         *,
         title: str | None = None,
-        user_id: str | None = None,
         metadata: dict[str, Any] | None = None,
         rules: RulesLevel | None = None,
         created_at: datetime | None = None,
@@ -84,24 +82,24 @@ class ThreadRepository:
     ) -> Thread:
         """Create an empty thread with branch 0, and return it.
 
-            thread = await ledger.threads.create(title="Weather", user_id="ada", metadata={"channel": "web"})
+            thread = await ledger.user("ada").threads.create(title="Weather", metadata={"channel": "web"})
 
-        The ledger makes a `thread_id` if you pass none. The owner `user_id` and the `kind`, a word of the application's
-        by which lists can filter, are set here and never change. On a user's ledger the owner is that user. `rules` is
-        the thread's level; None is the level of the ledger. `created_at` is the present time by default, for imports
-        another one, with its zone.
+        The thread belongs to the user of the ledger, `ledger.user("ada")`; without a user it has no owner. The ledger
+        makes a `thread_id` if you pass none. The owner and the `kind`, a word of the application's by which lists can
+        filter, never change. `rules` is the thread's level; None is the level of the ledger. `created_at` is the
+        present time by default, for imports another one, with its zone.
 
         Raises IdConflict if the thread exists, and Erased if a thread of that id was erased. With `exist_ok=True` it
-        returns the existing thread unchanged, or raises ThreadNotFound if that belongs to another user than `user_id`.
+        returns the existing thread unchanged, or raises ThreadNotFound on a user's ledger if that is not the user's.
         """
-        require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id, kind=kind)
+        require(STR_OR_NONE, thread_id=thread_id, title=title, kind=kind)
         require(RULES_OR_NONE, rules=rules)
         require(BOOL, exist_ok=exist_ok)
         require(DICT_OR_NONE, metadata=metadata)
         with refusing():
             thread = Thread(
                 thread_id=new_id() if thread_id is None else thread_id,
-                user_id=self._scope.tenant.seen_by(user_id).user_id,
+                user_id=self._scope.user_id,
                 kind=kind,
                 title=title,
                 metadata=metadata,
@@ -149,23 +147,17 @@ class ThreadRepository:
             self._scope.learn(encode_key(copy_id, "thread_id"), made.seen)
         return made.thread
 
-    async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
-        """The thread, with its number of messages and its preview. Raises ThreadNotFound, also for a thread of another
-        user if `user_id` is given.
-        """
-        require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, user_id=user_id)
-        thread = await self.find(thread_id, user_id=user_id)
+    async def get(self, thread_id: str) -> Thread:
+        """The thread, with its number of messages and its preview. Raises ThreadNotFound."""
+        thread = await self.find(thread_id)
         if thread is None:
             raise ThreadNotFound(thread_id)
         return thread
 
-    async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
-        """The thread, or None if it does not exist, or belongs to another user than `user_id`."""
+    async def find(self, thread_id: str) -> Thread | None:
+        """The thread, or None if it does not exist."""
         require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, user_id=user_id)
-        tenant = self._scope.tenant.seen_by(user_id)
-        return await self._scope.read(lambda sql: find_thread(sql, tenant, thread_id))
+        return await self._scope.read(lambda sql: find_thread(sql, self._scope.tenant, thread_id))
 
     async def update(
         self,
@@ -253,7 +245,6 @@ class ThreadRepository:
     async def list(
         self,
         *,
-        user_id: str | None = None,
         kind: str | None = None,
         archived: bool | None = False,
         since: datetime | None = None,
@@ -266,10 +257,10 @@ class ThreadRepository:
     ) -> Page[Thread]:
         """A page of the threads that match all given filters, newest activity first.
 
-            page = await ledger.threads.list(user_id="ada", limit=20)
+            page = await ledger.user("ada").threads.list(limit=20)
             for thread in page:
                 print(thread.title, thread.preview)
-            more = await ledger.threads.list(user_id="ada", limit=20, cursor=page.next_cursor)
+            more = await ledger.user("ada").threads.list(limit=20, cursor=page.next_cursor)
 
         `archived=False` (the default) leaves out archived threads, True returns only those, and None both. `since` and
         `until` compare the last activity, which is exact to a second: a thread active at `since` is included, one
@@ -280,13 +271,13 @@ class ThreadRepository:
         that returned it, in the same order and direction. `after`, the id of a thread, continues behind that thread,
         wherever it stands now. Pass at most one of them.
 
-        One statement reads a page, with the preview and the count of each thread. An index serves the filter by user;
+        One statement reads a page, with the preview and the count of each thread. An index serves a user's list;
         threads that the other filters leave out are read on the way. The page's `damaged` has the errors of threads
         that cannot be read.
 
         Raises InvalidCursor, also for the cursor of another order, ThreadNotFound for `after`, and LimitExceeded.
         """
-        chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
+        chosen = _filter(self._scope.user_id, kind, archived, since, until)
         require(STR_OR_NONE, cursor=cursor, after=after)
         require(INT, limit=limit)
         require(_ORDER, order=order)
@@ -300,7 +291,6 @@ class ThreadRepository:
         self,
         query: str,
         *,
-        user_id: str | None = None,
         kind: str | None = None,
         limit: int = 20,
         cursor: str | None = None,
@@ -311,16 +301,14 @@ class ThreadRepository:
         The filters, the page, its bounds and its errors are those of `messages.search`.
         """
         require(STR, query=query)
-        require(STR_OR_NONE, user_id=user_id, kind=kind, cursor=cursor)
+        require(STR_OR_NONE, kind=kind, cursor=cursor)
         require(INT, limit=limit)
-        tenant = self._scope.tenant.seen_by(user_id)
-        request = SearchRequest(tenant, Query(query), page_size(limit), kind=kind, threads=True)
+        request = SearchRequest(self._scope.tenant, Query(query), page_size(limit), kind=kind, threads=True)
         return await self._scope.read(lambda sql: search(sql, request, cursor), snapshot=True)
 
     async def count(
         self,
         *,
-        user_id: str | None = None,
         kind: str | None = None,
         archived: bool | None = False,
         since: datetime | None = None,
@@ -329,12 +317,11 @@ class ThreadRepository:
         """The number of threads that `list` returns with these filters, damaged ones included. One statement reads each
         of them: 10,000 threads take some milliseconds.
         """
-        chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
+        chosen = _filter(self._scope.user_id, kind, archived, since, until)
         return await self._scope.read(lambda sql: count_matching(sql, self._scope.tenant, chosen))
 
 
 def _filter(
-    tenant: Tenant,
     user_id: str | None,
     kind: str | None,
     archived: bool | None,
@@ -342,7 +329,7 @@ def _filter(
     until: datetime | None,
 ) -> ThreadFilter:
     """Raises InvalidArgument."""
-    require(STR_OR_NONE, user_id=user_id, kind=kind)
+    require(STR_OR_NONE, kind=kind)
     require(BOOL_OR_NONE, archived=archived)
     moments = read_moment("since", since), read_moment("until", until)
-    return ThreadFilter(tenant.seen_by(user_id).user_id, kind, archived, *moments)
+    return ThreadFilter(user_id, kind, archived, *moments)

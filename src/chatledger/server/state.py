@@ -106,6 +106,13 @@ async def _ledger(request: Request) -> Ledger:
     return caller_of(request).view(await _opened(request))
 
 
+async def _of_user(
+    ledger: Annotated[Ledger, Depends(_ledger)],
+    user_id: Annotated[str | None, Query(description="Only threads of this user.")] = None,
+) -> Ledger:
+    return ledger if user_id is None else ledger.user(user_id)
+
+
 async def _asking(request: Request) -> Ledger:
     caller_of(request).require("ask")
     return caller_of(request).view(await _opened(request))
@@ -137,6 +144,8 @@ async def _page_size(
 
 Mine = Annotated[Ledger, Depends(_ledger)]
 """The ledger as the caller sees it, for a caller who may read, and who may write where the request is no GET."""
+OfUser = Annotated[Ledger, Depends(_of_user)]
+"""The same, for a list or a sum that an administrator may ask of one user: the query parameter `user_id`."""
 Asking = Annotated[Ledger, Depends(_asking)]
 """The ledger as the caller sees it, for a route that a token of scope `ask` may call. Such a route refuses what that
 scope does not cover with `asking.py`.

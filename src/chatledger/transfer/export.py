@@ -122,9 +122,7 @@ async def export_conversations(
             yield replace(messages, value=conversation_object(messages.value, format))
 
 
-async def read_index(
-    ledger: Ledger, *, user_id: str | None = None, since: datetime | None = None, until: datetime | None = None
-) -> Index:
+async def read_index(ledger: Ledger, *, since: datetime | None = None, until: datetime | None = None) -> Index:
     """The index of the threads that fit the filters: imported ones in the order of their records, then the others by
     time of creation. The filters are those of `threads.list`.
     """
@@ -133,9 +131,7 @@ async def read_index(
     arrays = True
     cursor = None
     while True:
-        page = await ledger.threads.list(
-            user_id=user_id, archived=None, since=since, until=until, limit=THREADS_PAGE, cursor=cursor
-        )
+        page = await ledger.threads.list(archived=None, since=since, until=until, limit=THREADS_PAGE, cursor=cursor)
         damaged += page.damaged
         for thread in page:
             imported = from_metadata(thread.metadata)

@@ -30,6 +30,7 @@ from chatledger.models.json import same_json
 from chatledger.repositories import scope_of
 from chatledger.storage.drivers.urls import Address
 from chatledger.storage.repositories.thread_list import find_threads
+from chatledger.transaction import as_user
 from chatledger.transfer.report import Failure, ImportReport, Outcome
 from chatledger.transfer.store import batches, written
 from chatledger.transfer.stores import adk, langchain, openai_agents
@@ -222,9 +223,8 @@ class _Import:
         stored: list[ChatMessage] = []
         async with written(self._ledger, dry_run=self._options.dry_run) as tx:
             if state is None:
-                await tx.threads.create(
+                await as_user(tx, self._owner(session)).threads.create(
                     thread_id,
-                    user_id=self._owner(session),
                     kind=session.kind,
                     rules=rules,
                     created_at=session.created_at,

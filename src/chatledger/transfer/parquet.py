@@ -32,7 +32,6 @@ async def export_parquet(
     ledger: Ledger,
     folder: Path,
     *,
-    user_id: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     model: str | None = None,
@@ -47,7 +46,7 @@ async def export_parquet(
     """
     schemas = {name: frame_schema(name) for name in FRAMES}  # raises MissingExtra before the folder is made
     os.makedirs(folder, exist_ok=True)
-    chosen = {"user_id": user_id, "since": since, "until": until, "model": model, "agent": agent}
+    chosen = {"since": since, "until": until, "model": model, "agent": agent}
     rows = {}
     with ExitStack() as unfinished:
         for name, schema in schemas.items():

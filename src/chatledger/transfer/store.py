@@ -15,6 +15,7 @@ from chatledger.ledger import Ledger, Transaction
 from chatledger.models import ChatMessage, History, Limits, Thread
 from chatledger.models.json import same_json
 from chatledger.storage.rows.messages import encode_message, is_encoded_alike
+from chatledger.transaction import as_user
 from chatledger.transfer.attach import Stored, Tail, attach
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.plan import ImportOptions, PlannedThread
@@ -112,9 +113,8 @@ async def _write(
     stored: list[ChatMessage] = []
     async with written(ledger, dry_run=options.dry_run) as tx:
         if thread is None:
-            await tx.threads.create(
+            await as_user(tx, planned.user_id).threads.create(
                 planned.thread_id,
-                user_id=planned.user_id,
                 metadata=metadata,
                 created_at=planned.created_at,
             )

@@ -41,7 +41,7 @@ async def test_an_agent_stores_into_the_ledger_and_goes_on(ledger: Ledger) -> No
     assert loaded.usage == second.conversation.usage
     assert loaded.usage.requests == 3
 
-    (thread,) = await ledger.threads.list(user_id="ada", kind="pydantic-ai")
+    (thread,) = await ledger.user("ada").threads.list(kind="pydantic-ai")
     assert (thread.thread_id, thread.rules) == ("c1", "lenient")
     stored = (await ledger.messages.history("c1")).messages
     assert [one.role for one in stored] == ["user", "assistant", "tool", "assistant", "user", "assistant"]

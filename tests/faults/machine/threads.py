@@ -12,6 +12,7 @@ from chatledger.errors import IdConflict, InvalidCursor
 from tests.conversations import assistant, user
 from tests.faults.machine.base import THREADS, USERS, Base, texts, threads
 from tests.faults.machine.model import ModelThread
+from tests.views import of_user
 
 user_ids = st.sampled_from(USERS)
 
@@ -19,7 +20,7 @@ user_ids = st.sampled_from(USERS)
 class ThreadRules(Base):
     @rule(thread=threads, title=st.none() | texts, user_id=st.none() | user_ids)
     def create(self, thread: str, title: str | None, user_id: str | None) -> None:
-        making = self.own.threads.create(thread, title=title, user_id=user_id)
+        making = of_user(self.own, user_id).threads.create(thread, title=title)
         if thread in self.model.threads:
             self.refuses(IdConflict, making)
             return

@@ -37,8 +37,8 @@ async def fill(ledger: Ledger) -> None:
 
 
 async def _fill_tenant(ledger: Ledger) -> None:
-    await ledger.threads.create(
-        "weather", title="Wetter in Tōkyō", user_id="user:42/x", metadata={"b": 1e2, "a": [None, "\x00"]}
+    await ledger.user("user:42/x").threads.create(
+        "weather", title="Wetter in Tōkyō", metadata={"b": 1e2, "a": [None, "\x00"]}
     )
     await ledger.runs.start("weather", run_id="run 7", agent="forecaster", model="m-1", input={"q": 1}, metadata={})
     await ledger.messages.append("weather", turn("w"), run_id="run 7")
@@ -66,7 +66,7 @@ async def _fill_tenant(ledger: Ledger) -> None:
 
 async def _change(ledger: Ledger) -> None:
     """Everything that changes what is stored, and the state beside it."""
-    await ledger.threads.create("changed", user_id="user:42/x", kind="sky", rules="lenient")
+    await ledger.user("user:42/x").threads.create("changed", kind="sky", rules="lenient")
     await ledger.threads.update("changed", title="Changed")
     await ledger.messages.append("changed", turn("c"), run_id="run 9", kv={"step": 1})
     await ledger.messages.revise("changed", "c0", user("Oslo?"))

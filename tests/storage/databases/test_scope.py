@@ -33,6 +33,7 @@ from chatledger.types import OpenDraft
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.storage.raw import query
+from tests.views import of_user
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
@@ -83,7 +84,7 @@ Call = Callable[[Repositories, Ids], Awaitable[object]]
 
 async def fill(repositories: Repositories, ids: Ids) -> None:
     """All that a tenant can have, under these ids."""
-    await repositories.threads.create(ids.thread, user_id=ids.user, title="secret", created_at=NOON)
+    await of_user(repositories, ids.user).threads.create(ids.thread, title="secret", created_at=NOON)
     await repositories.runs.start(ids.thread, run_id=ids.run, agent=ids.agent, model="m")
     await repositories.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run)
     await repositories.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
@@ -94,7 +95,7 @@ async def fill(repositories: Repositories, ids: Ids) -> None:
     left = assistant("Su", state="partial")
     scope = scope_of(repositories)
     await load_threads(scope, [prepare_thread(scope, new_thread(ids.partial), [left])])  # nobody writes it
-    await repositories.threads.create(ids.erased, user_id=ids.erased_user)
+    await of_user(repositories, ids.erased_user).threads.create(ids.erased)
     await repositories.runs.start(ids.erased, run_id=f"{ids.run} once")
     await repositories.feedback.record(Feedback(run_id=f"{ids.run} once", key="stars", score=2))
     await repositories.erasures.erase(("user", ids.erased_user), keep_scores=True)
@@ -164,7 +165,7 @@ CALLS: dict[str, list[Call]] = {
     ],
     "threads.create": [
         lambda s, ids: s.threads.create(ids.thread),
-        lambda s, ids: s.threads.create(ids.thread, user_id="me", exist_ok=True),
+        lambda s, ids: of_user(s, "me").threads.create(ids.thread, exist_ok=True),
     ],
     "threads.copy": [
         lambda s, ids: s.threads.copy(ids.thread),
@@ -174,10 +175,10 @@ CALLS: dict[str, list[Call]] = {
     "storage.load_threads": [
         lambda s, ids: load_threads(scope_of(s), [prepare_thread(scope_of(s), new_thread(ids.thread), turn())])
     ],
-    "threads.get": [lambda s, ids: s.threads.get(ids.thread), lambda s, ids: s.threads.get("mine", user_id=ids.user)],
+    "threads.get": [lambda s, ids: s.threads.get(ids.thread), lambda s, ids: of_user(s, ids.user).threads.get("mine")],
     "threads.find": [
         lambda s, ids: s.threads.find(ids.thread),
-        lambda s, ids: s.threads.find("mine", user_id=ids.user),
+        lambda s, ids: of_user(s, ids.user).threads.find("mine"),
     ],
     "threads.update": [
         lambda s, ids: s.threads.update(ids.thread, title="mine now"),
@@ -189,13 +190,13 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.threads.check(ids.thread, branch=1),
     ],
     "threads.delete": [lambda s, ids: s.threads.delete(ids.thread)],
-    "threads.search": [lambda s, ids: s.threads.search("secret", user_id=ids.user)],
+    "threads.search": [lambda s, ids: of_user(s, ids.user).threads.search("secret")],
     "threads.list": [
         lambda s, ids: s.threads.list(),
-        lambda s, ids: s.threads.list(user_id=ids.user),
+        lambda s, ids: of_user(s, ids.user).threads.list(),
         lambda s, ids: s.threads.list(after=ids.thread),
     ],
-    "threads.count": [lambda s, ids: s.threads.count(user_id=ids.user)],
+    "threads.count": [lambda s, ids: of_user(s, ids.user).threads.count()],
     "messages.append": [
         lambda s, ids: s.messages.append(ids.thread, turn()),
         lambda s, ids: s.messages.append(ids.thread, turn(), after=1),
@@ -274,7 +275,7 @@ CALLS: dict[str, list[Call]] = {
     "runs.list": [lambda s, ids: s.runs.list(), lambda s, ids: s.runs.list(thread_id=ids.thread)],
     "runs.usage": [
         lambda s, ids: s.runs.usage(by=("thread", "user")),
-        lambda s, ids: s.runs.usage(thread_id=ids.thread, user_id=ids.user, agent=ids.agent),
+        lambda s, ids: of_user(s, ids.user).runs.usage(thread_id=ids.thread, agent=ids.agent),
     ],
     "feedback.record": [
         lambda s, ids: s.feedback.record(stars(ids.run)),
@@ -292,7 +293,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.feedback.list(events=True, run_id=ids.run),
         lambda s, ids: s.feedback.list(events=True, thread_id=ids.thread),
     ],
-    "stats": [lambda s, ids: s.stats("model"), lambda s, ids: s.stats("day", user_id=ids.user)],
+    "stats": [lambda s, ids: s.stats("model"), lambda s, ids: of_user(s, ids.user).stats("day")],
     "feedback.compare": [
         lambda s, ids: s.feedback.compare("stars", by="agent", agent=ids.agent),
         lambda s, ids: s.feedback.compare("stars", by="metadata.x", user_id=ids.user),
@@ -315,19 +316,19 @@ CALLS |= {
 CALLS |= {
     "frames.messages": [
         lambda s, ids: framed(s.frames.messages()),
-        lambda s, ids: framed(s.frames.messages(user_id=ids.user, agent=ids.agent)),
+        lambda s, ids: framed(of_user(s, ids.user).frames.messages(agent=ids.agent)),
     ],
     "frames.calls": [
         lambda s, ids: framed(s.frames.calls()),
-        lambda s, ids: framed(s.frames.calls(user_id=ids.user, agent=ids.agent)),
+        lambda s, ids: framed(of_user(s, ids.user).frames.calls(agent=ids.agent)),
     ],
     "frames.runs": [
         lambda s, ids: framed(s.frames.runs()),
-        lambda s, ids: framed(s.frames.runs(user_id=ids.user, agent=ids.agent)),
+        lambda s, ids: framed(of_user(s, ids.user).frames.runs(agent=ids.agent)),
     ],
     "frames.scores": [
         lambda s, ids: framed(s.frames.scores()),
-        lambda s, ids: framed(s.frames.scores(user_id=ids.user, agent=ids.agent)),
+        lambda s, ids: framed(of_user(s, ids.user).frames.scores(agent=ids.agent)),
     ],
     "follow": [lambda s, ids: followed(s, ids.thread)],
     "kv.get": [

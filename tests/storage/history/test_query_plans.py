@@ -50,13 +50,13 @@ HISTORIES = {
 }
 LISTS: dict[str, Work] = {
     "all threads": lambda ledger: ledger.threads.list(limit=50),
-    "threads of a user": lambda ledger: ledger.threads.list(user_id="ada", limit=50),
+    "threads of a user": lambda ledger: ledger.user("ada").threads.list(limit=50),
     "oldest first": lambda ledger: ledger.threads.list(newest_first=False, limit=50),
     "by creation": lambda ledger: ledger.threads.list(order="created", archived=None, limit=50),
-    "of a user by creation": lambda ledger: ledger.threads.list(
-        user_id="ada", order="created", newest_first=False, limit=50
+    "of a user by creation": lambda ledger: ledger.user("ada").threads.list(
+        order="created", newest_first=False, limit=50
     ),
-    "behind a thread": lambda ledger: ledger.threads.list(user_id="ada", after="t5000", limit=50),
+    "behind a thread": lambda ledger: ledger.user("ada").threads.list(after="t5000", limit=50),
 }
 FORKS: Work = lambda ledger: ledger.threads.list(limit=20)  # noqa: E731
 LEFT: dict[str, Work] = {"partials": lambda ledger: ledger.drafts.list(abandoned_for=0)}

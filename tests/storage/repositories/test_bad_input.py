@@ -191,7 +191,7 @@ async def test_any_text_is_stored_as_it_is(ledger: Ledger, text: str) -> None:
         assistant(text, calls=[ToolCall(id=text, name=text, arguments=text, extras={text: text})], reasoning=text),
         result(text, text, name=text, residual=text, format=text, response_metadata={text: text}),
     ]
-    await ledger.threads.create(key, title=text, user_id=key, metadata={text: text})
+    await ledger.user(key).threads.create(key, title=text, metadata={text: text})
     stored = (await ledger.messages.append(key, given, run_id=key)).messages
     history = await ledger.messages.history(key, run_id=key, user_id=key)
     assert history.messages == stored
@@ -199,7 +199,7 @@ async def test_any_text_is_stored_as_it_is(ledger: Ledger, text: str) -> None:
     for before, after in zip(given, stored, strict=True):
         assert after.model_dump(include=before.model_fields_set) == before.model_dump(include=before.model_fields_set)
     assert (await ledger.messages.get(key, f"{key}1")).text == text
-    found = await ledger.threads.get(key, user_id=key)
+    found = await ledger.user(key).threads.get(key)
     assert (found.thread_id, found.title, found.metadata) == (key, text, {text: text})
 
 
@@ -235,7 +235,7 @@ async def test_a_key_over_512_bytes_is_refused_wherever_it_is_written(ledger: Le
     stars = Feedback(run_id="r", key="k", score=1)
     writes = (
         lambda: ledger.threads.create(key),
-        lambda: ledger.threads.create("u", user_id=key),
+        lambda: ledger.user(key).threads.create("u"),
         lambda: ledger.messages.append(t, [user("x", message_id=key)]),
         lambda: ledger.messages.append(t, [user("x")], run_id=key),
         lambda: ledger.messages.append(key, [user("x")]),
@@ -257,7 +257,7 @@ async def test_keys_of_512_bytes_fit_in_every_index(ledger: Ledger) -> None:
     """Not compressible, all in one index row: what PostgreSQL refuses is over 2,704 bytes."""
     keys = ["".join(chr(33 + (n * n * step) % 93) for n in range(512)) for step in (7, 11, 13, 17, 19, 23)]
     tenant = ledger.tenant(keys[0])
-    await tenant.threads.create(keys[1], user_id=keys[2])
+    await tenant.user(keys[2]).threads.create(keys[1])
     await tenant.messages.append(keys[1], [user("x", message_id=keys[3])], run_id=keys[4])
     stars = Feedback(run_id=keys[4], key="k", score=1, feedback_id=keys[5], message_id=keys[3])
     await tenant.feedback.record(stars, idempotency_key=keys[0])

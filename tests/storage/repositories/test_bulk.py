@@ -30,7 +30,7 @@ def conversation() -> list[ChatMessage]:
 async def test_a_loaded_thread_equals_an_appended_one(ledger: Ledger) -> None:
     await load_threads(scope_of(ledger), [new_thread(ledger, "loaded", conversation())])
     other = ledger.tenant("other")
-    await other.threads.create("loaded", user_id="ada", metadata={"b": 1, "a": "\0\ud800"}, created_at=NOW)
+    await other.user("ada").threads.create("loaded", metadata={"b": 1, "a": "\0\ud800"}, created_at=NOW)
     await other.messages.append("loaded", conversation(), rules="lenient")
     for one, two in zip(
         (await ledger.messages.history("loaded")).messages,

@@ -132,10 +132,10 @@ async def test_only_the_chosen_scores_count(ledger: Ledger, chosen: dict[str, An
 
 
 async def test_kept_scores_count_where_summary_counts_them(ledger: Ledger) -> None:
-    await ledger.threads.create("t", user_id="ada")
+    await ledger.user("ada").threads.create("t")
     await add_run(ledger, "r1", 1, 0, model="a", metadata={"v": 1}, usage=Usage(cost=Decimal(1)))
     await ledger.erasures.erase(("thread", "t"), keep_scores=True)
-    await ledger.threads.create("t2", user_id="ada")
+    await ledger.user("ada").threads.create("t2")
     await ledger.runs.start("t2", run_id="r2", model="a")
     await ledger.feedback.record(Feedback(run_id="r2", key="ok", score=1))
     [one] = await ledger.feedback.compare("ok")
@@ -145,7 +145,7 @@ async def test_kept_scores_count_where_summary_counts_them(ledger: Ledger) -> No
 
 
 async def test_a_users_ledger_compares_the_scores_of_the_users_own_threads(ledger: Ledger) -> None:
-    await ledger.threads.create("t", user_id="ada")
+    await ledger.user("ada").threads.create("t")
     await add_run(ledger, "r", 1, model="a")
     assert [one.count for one in await ledger.user("ada").feedback.compare("ok")] == [1]
     assert await ledger.user("bob").feedback.compare("ok") == []

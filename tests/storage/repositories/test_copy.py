@@ -38,7 +38,7 @@ PICTURE = user("", message_id="p").model_copy(
 @pytest.fixture
 async def source(ledger: Ledger) -> Ledger:
     """Two branches that share a turn, with a run and a score."""
-    await ledger.threads.create("s", user_id="ada", title="Weather", metadata={"b": 1, "a": None}, rules="lenient")
+    await ledger.user("ada").threads.create("s", title="Weather", metadata={"b": 1, "a": None}, rules="lenient")
     await ledger.messages.append("s", [*turn(ids="m"), PICTURE, assistant("Nice.", reasoning="hm")], run_id="r")
     await ledger.messages.append("s", [user("edited"), assistant("yes")], after=5)
     await ledger.feedback.record(Feedback(run_id="r", key="stars", score=5))

@@ -31,7 +31,7 @@ async def fill(
     ledger: Ledger, thread_id: str = THREAD, user_id: str = USER, scores: tuple[float, ...] = (4, 5)
 ) -> None:
     run_id = f"run of {thread_id}"
-    await ledger.threads.create(thread_id, user_id=user_id, title=CANARY, metadata={"note": CANARY})
+    await ledger.user(user_id).threads.create(thread_id, title=CANARY, metadata={"note": CANARY})
     await ledger.runs.start(thread_id, run_id=run_id, agent="planner", model="m", input={"prompt": CANARY})
     await ledger.messages.append(thread_id, [*turn(), *turn()], run_id=run_id)
     for number, score in enumerate(scores):
@@ -157,7 +157,7 @@ async def test_a_user_is_erased_with_all_threads_and_may_come_back(database: Dat
     assert [thread.thread_id for thread in await ledger.threads.list()] == ["other"]
     left = await everything(database)
     assert f"{CANARY}-" not in left
-    await ledger.threads.create("again", user_id=USER)
+    await ledger.user(USER).threads.create("again")
 
 
 @pytest.mark.parametrize("keep_scores", [False, True])

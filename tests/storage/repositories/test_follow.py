@@ -186,7 +186,7 @@ async def test_a_thread_that_is_gone_ends_its_followers(ledger: Ledger, writer: 
 
 
 async def test_a_user_follows_nobody_elses_thread(ledger: Ledger, writer: Ledger) -> None:
-    await writer.threads.create("ada's", user_id="ada")
+    await writer.user("ada").threads.create("ada's")
     cursor = (await writer.messages.history("ada's")).mark
     for other in (ledger.user("bob"), ledger.tenant("acme")):
         for after in (None, cursor):
@@ -294,7 +294,7 @@ async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database, m
         pg_database.open() as writer,
     ):
         for number in range(100):
-            await writer.threads.create(f"t{number}", user_id="ada")
+            await writer.user("ada").threads.create(f"t{number}")
         views = (ledger, ledger.user("ada"))
         hearing = [asyncio.create_task(anext(views[number % 2].messages.follow(f"t{number}"))) for number in range(100)]
         await until_waiting(ledger, 100)

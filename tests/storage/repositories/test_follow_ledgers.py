@@ -73,8 +73,8 @@ async def follow_two_tenants(url: str, monkeypatch: pytest.MonkeyPatch, options:
     ):
         tenants = ("a", "b")
         for tenant in tenants:
-            await writer.tenant(tenant).threads.create("t", user_id="ada")
-            await writer.tenant(tenant).threads.create("other", user_id="ada")
+            await writer.tenant(tenant).user("ada").threads.create("t")
+            await writer.tenant(tenant).user("ada").threads.create("other")
         views = [view for name in tenants for view in (ledger.tenant(name), ledger.tenant(name).user("ada"))]
         followed = [(view, thread) for view in views for thread in ("t", "other")]
         hearing = [asyncio.create_task(anext(view.messages.follow(thread))) for view, thread in followed[:1]]

@@ -26,7 +26,7 @@ SCOPES = [TENANT, (*TENANT, "adk"), ADA, (*ADA, "adk"), THREAD, (*THREAD, "adk")
 
 @pytest.fixture
 async def thread(ledger: Ledger) -> str:
-    return (await ledger.threads.create("t", user_id="ada")).thread_id
+    return (await ledger.user("ada").threads.create("t")).thread_id
 
 
 async def values(ledger: Ledger, scope: tuple[str, ...]) -> dict[str, Any]:
@@ -166,7 +166,7 @@ async def test_a_list_of_many_scopes_reads_no_more_than_it_gives(
 
 
 async def test_one_user_lists_nothing_of_another(ledger: Ledger, thread: str) -> None:
-    await ledger.threads.create("bob's", user_id="bob")
+    await ledger.user("bob").threads.create("bob's")
     for scope in (THREAD, ("thread", "bob's"), ADA):
         await ledger.kv.put(scope, "k", 1)
     found = await ledger.user("ada").kv.list_many([THREAD, ("thread", "bob's"), ADA])
@@ -480,8 +480,8 @@ async def test_values_of_an_append_are_judged_before_it(database: Database) -> N
 
 
 async def everywhere(ledger: Ledger) -> None:
-    await ledger.threads.create("t", user_id="ada")
-    await ledger.threads.create("u", user_id="bob")
+    await ledger.user("ada").threads.create("t")
+    await ledger.user("bob").threads.create("u")
     for scope in (*SCOPES, ("thread", "u"), ("user", "bob"), ("user", "t"), ("thread", "u", "t")):
         await ledger.kv.put(scope, "k", list(scope))
 

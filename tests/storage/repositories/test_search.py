@@ -218,7 +218,7 @@ async def test_threads_are_found_by_title_or_by_their_newest_message(ledger: Led
     assert (by_thread["t4"].field, by_thread["t4"].seq, by_thread["t4"].match) == ("title", None, "ROME")
     assert (by_thread["t3"].field, by_thread["t3"].seq) == ("text", 3)
     assert (by_thread["empty"].field, by_thread["empty"].created_at) == ("title", NOON)
-    assert {hit.thread_id for hit in await ledger.threads.search("rome", user_id="ada")} == {"t1", "t2", "t3", "t4"}
+    assert {hit.thread_id for hit in await ledger.user("ada").threads.search("rome")} == {"t1", "t2", "t3", "t4"}
 
 
 async def test_a_page_reads_a_bounded_number_of_messages(ledger: Ledger) -> None:

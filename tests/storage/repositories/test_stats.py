@@ -34,7 +34,7 @@ async def move(ledger: Ledger, run_id: str, moment: datetime) -> None:
 async def counted(ledger: Ledger) -> Ledger:
     """Two turns of Ada's in two threads, and one turn of nobody's without a run."""
     for thread_id, run_id, model, moment in (("a", "r1", "small", FIRST), ("b", "r2", "large", SECOND)):
-        await ledger.threads.create(thread_id, user_id="ada")
+        await ledger.user("ada").threads.create(thread_id)
         await ledger.runs.start(thread_id, run_id=run_id, model=model)
         await ledger.messages.append(thread_id, [user("?"), assistant("!")], run_id=run_id)
         await ledger.runs.finish(run_id, status="completed", usage=Usage(input_tokens=10, output_tokens=1))
@@ -47,7 +47,7 @@ async def counted(ledger: Ledger) -> Ledger:
     await ledger.threads.create("n")
     await ledger.messages.append("n", [user("?")], run_id="r4")
     await move(ledger, "r4", SECOND)
-    await ledger.threads.create("empty", user_id="bob")
+    await ledger.user("bob").threads.create("empty")
     return ledger
 
 
@@ -80,8 +80,6 @@ async def test_by_model(counted: Ledger) -> None:
 @pytest.mark.parametrize(
     ("chosen", "counts"),
     [
-        ({"user_id": "ada"}, (4, 2, 3, 2)),
-        ({"user_id": "nobody"}, (0, 0, 0, 0)),
         ({"since": SECOND}, (3, 2, 3, 1)),
         ({"until": SECOND}, (2, 1, 1, 1)),
     ],
@@ -94,6 +92,8 @@ async def test_only_the_chosen_count(counted: Ledger, chosen: dict[str, Any], co
 async def test_a_users_ledger_counts_the_users_own(counted: Ledger) -> None:
     [total] = await counted.user("ada").stats()
     assert (total.messages, total.threads, total.runs, total.scores) == (4, 2, 3, 2)
+    [nothing] = await counted.user("nobody").stats()
+    assert (nothing.messages, nothing.threads, nothing.runs, nothing.scores) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("by", ["week", "", 1])

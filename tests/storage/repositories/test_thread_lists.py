@@ -27,6 +27,7 @@ from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.reasons import about
 from tests.storage.raw import query
+from tests.views import of_user
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 KEYS = KeyRing({"a key with a long name".replace(" ", "-"): bytes(range(32))})
@@ -38,6 +39,12 @@ def minute(number: int) -> datetime:
 
 async def listed(ledger: Ledger, **options: Any) -> list[str]:
     return [thread.thread_id for thread in await ledger.threads.list(**options)]
+
+
+def chosen_by(ledger: Ledger, options: dict[str, Any]) -> tuple[Ledger, dict[str, Any]]:
+    """The view of the option `user_id`, and the other options."""
+    rest = {name: value for name, value in options.items() if name != "user_id"}
+    return of_user(ledger, options.get("user_id")), rest
 
 
 async def preview_of(ledger: Ledger, *messages: ChatMessage) -> str | None:
@@ -180,7 +187,7 @@ async def six(ledger: Ledger) -> None:
     """t0 … t5: created in this order, t1 written last. Half are ada's, t2 and t3 of a kind, t4 archived."""
     for number in range(6):
         user_id, kind = "ada" if number % 2 else None, "app\0" if number in (2, 3) else None
-        await ledger.threads.create(f"t{number}", user_id=user_id, kind=kind, created_at=minute(number))
+        await of_user(ledger, user_id).threads.create(f"t{number}", kind=kind, created_at=minute(number))
     await ledger.messages.append("t1", [user("?")])
     await ledger.threads.update("t4", archived=True)
 
@@ -209,6 +216,7 @@ async def test_a_list_has_the_threads_that_fit_in_its_order(
     await six(ledger)
     await ledger.tenant("other").threads.create("t9", kind="app\0")
     ids = [f"t{number}" for number in expected]
+    ledger, options = chosen_by(ledger, options)
     assert await listed(ledger, **options) == ids
     filters = {name: value for name, value in options.items() if name not in ("order", "newest_first")}
     assert await ledger.threads.count(**filters) == len(ids)
@@ -244,12 +252,13 @@ async def test_a_page_begins_only_behind_a_thread_that_is_there(ledger: Ledger) 
     await ledger.tenant("other").threads.create("theirs")
     assert await listed(ledger, after="t4") == ["t3", "t2", "t0"]  # archived: it still has its place
     assert await listed(ledger, after="t0") == []
-    assert await listed(ledger, after="t1", user_id="ada") == ["t5", "t3"]
+    assert await listed(ledger.user("ada"), after="t1") == ["t5", "t3"]
     missing: list[dict[str, Any]] = [{"after": "nowhere"}, {"after": "theirs"}]
     missing += [{"after": other, "user_id": "ada"} for other in ("t2", "t4")]  # without and with ada's behind it
     for options in missing:
+        own, given = chosen_by(ledger, options)
         with pytest.raises(ThreadNotFound) as caught:
-            await ledger.threads.list(**options)
+            await own.threads.list(**given)
         assert caught.value.thread_id == options["after"]
 
 

@@ -16,22 +16,22 @@ from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.reasons import about
 from tests.storage.raw import count_rows, query
+from tests.views import of_user
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 
-async def listed(ledger: Ledger, **options: Any) -> list[str]:
-    return [thread.thread_id for thread in await ledger.threads.list(**options)]
+async def listed(ledger: Ledger, *, user_id: str | None = None, **options: Any) -> list[str]:
+    return [thread.thread_id for thread in await of_user(ledger, user_id).threads.list(**options)]
 
 
 # --- Making and finding -----------------------------------------------------------------------------------------------
 
 
 async def test_a_thread_is_found_as_it_was_made(ledger: Ledger) -> None:
-    made = await ledger.threads.create(
+    made = await ledger.user("ada\0").threads.create(
         "user:42/x \0 \ud800",
         title="Wetter \0 \udfff 🌦",
-        user_id="ada\0",
         metadata={"b": [1e2, -0.0, 10**30], "a": {"": "\ud800"}},
         rules="lenient",
         created_at=NOON,
@@ -71,18 +71,18 @@ async def test_a_thread_that_exists_is_not_made_again(ledger: Ledger) -> None:
 
 
 async def test_exist_ok_gives_the_thread_as_it_is(ledger: Ledger) -> None:
-    made = await ledger.threads.create("t", title="first", user_id="ada")
-    assert await ledger.threads.create("t", title="second", user_id="ada", exist_ok=True) == made
+    made = await ledger.user("ada").threads.create("t", title="first")
+    assert await ledger.user("ada").threads.create("t", title="second", exist_ok=True) == made
     assert await ledger.threads.create("t", exist_ok=True) == made
     assert (await ledger.threads.create("u", title="new", exist_ok=True)).title == "new"
 
 
 async def test_exist_ok_does_not_give_a_thread_of_another_user(ledger: Ledger) -> None:
-    await ledger.threads.create("t", user_id="ada")
+    await ledger.user("ada").threads.create("t")
     await ledger.threads.create("nobodys")
     for thread_id in ("t", "nobodys"):
         with pytest.raises(ThreadNotFound):
-            await ledger.threads.create(thread_id, user_id="bob", exist_ok=True)
+            await ledger.user("bob").threads.create(thread_id, exist_ok=True)
     assert (await ledger.threads.get("t")).user_id == "ada"
     assert (await ledger.threads.get("nobodys")).user_id is None
 
@@ -95,12 +95,12 @@ async def test_a_thread_created_by_many_at_once_is_created_once(database: Databa
 
 
 async def test_get_raises_where_find_gives_none(ledger: Ledger) -> None:
-    await ledger.threads.create("t", user_id="ada")
-    assert (await ledger.threads.get("t", user_id="ada")).thread_id == "t"
+    await ledger.user("ada").threads.create("t")
+    assert (await ledger.user("ada").threads.get("t")).thread_id == "t"
     for thread_id, user_id in (("t", "bob"), ("nowhere", None), ("T", None)):
-        assert await ledger.threads.find(thread_id, user_id=user_id) is None
+        assert await of_user(ledger, user_id).threads.find(thread_id) is None
         with pytest.raises(ThreadNotFound) as caught:
-            await ledger.threads.get(thread_id, user_id=user_id)
+            await of_user(ledger, user_id).threads.get(thread_id)
         assert caught.value.thread_id == thread_id
 
 
@@ -117,7 +117,7 @@ async def test_a_thread_shows_the_count_and_preview_of_its_active_branch(ledger:
 
 
 async def test_update_changes_only_the_given_fields(ledger: Ledger) -> None:
-    made = await ledger.threads.create("t", title="a", user_id="ada", metadata={"k": 1}, rules="lenient")
+    made = await ledger.user("ada").threads.create("t", title="a", metadata={"k": 1}, rules="lenient")
     assert await ledger.threads.update("t") == made
     assert await ledger.threads.update("t", title="b") == made.model_copy(update={"title": "b", "revision": 1})
     cleared = await ledger.threads.update("t", title=None, metadata=None, rules=None)
@@ -126,12 +126,12 @@ async def test_update_changes_only_the_given_fields(ledger: Ledger) -> None:
 
 
 async def test_the_owner_is_never_cleared(ledger: Ledger) -> None:
-    await ledger.threads.create("t", user_id="ada")
+    await ledger.user("ada").threads.create("t")
     with pytest.raises(TypeError):
         await ledger.threads.update("t", user_id=None)  # type: ignore[call-arg]
     await ledger.threads.update("t", title="x", metadata={}, rules="lenient")
-    await ledger.threads.create("t", user_id=None, exist_ok=True)
-    assert (await ledger.threads.get("t", user_id="ada")).user_id == "ada"
+    await ledger.threads.create("t", exist_ok=True)
+    assert (await ledger.user("ada").threads.get("t")).user_id == "ada"
 
 
 async def test_update_refuses_invalid_values(ledger: Ledger) -> None:
@@ -261,10 +261,10 @@ async def test_pages_give_every_thread_once_though_times_are_equal(ledger: Ledge
 
 async def test_a_user_is_shown_their_own_threads(ledger: Ledger) -> None:
     for number, user_id in enumerate(("ada", "bob", None, "ada")):
-        await ledger.threads.create(f"t{number}", user_id=user_id, created_at=NOON + timedelta(minutes=number))
+        await of_user(ledger, user_id).threads.create(f"t{number}", created_at=NOON + timedelta(minutes=number))
     assert await listed(ledger, user_id="ada") == ["t3", "t0"]
     assert await listed(ledger, user_id="nobody") == []
-    first = await ledger.threads.list(user_id="ada", limit=1)
+    first = await ledger.user("ada").threads.list(limit=1)
     assert await listed(ledger, user_id="ada", limit=1, cursor=first.next_cursor) == ["t0"]
 
 

@@ -40,8 +40,8 @@ async def add_run(ledger: Ledger, thread_id: str, run_id: str, **fields: Any) ->
 @pytest.fixture
 async def used(ledger: Ledger) -> Ledger:
     """Five runs of two users and two models, on two days."""
-    await ledger.threads.create("a", user_id="ada")
-    await ledger.threads.create("b", user_id="bob")
+    await ledger.user("ada").threads.create("a")
+    await ledger.user("bob").threads.create("b")
     await ledger.threads.create("n")
     both = {"metadata": {"prompt": "v2", "n": 1}}
     usage = Usage(input_tokens=100, output_tokens=10, cost=Decimal("0.1"))
@@ -111,8 +111,6 @@ async def test_a_word_of_the_metadata_goes_with_other_words(used: Ledger) -> Non
 @pytest.mark.parametrize(
     ("chosen", "runs_"),
     [
-        ({"user_id": "ada"}, 3),
-        ({"user_id": "nobody"}, 0),
         ({"thread_id": "b"}, 1),
         ({"agent": "y"}, 1),
         ({"model": "small"}, 3),

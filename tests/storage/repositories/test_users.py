@@ -30,6 +30,7 @@ from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.hostile.calls import NOW, Call, calls_of
 from tests.storage.raw import query
+from tests.views import of_user
 
 SECRET = "s3cr3t"
 """It stands in all that Bob stores."""
@@ -59,7 +60,7 @@ async def bob(ledger: Ledger) -> Ledger:
     for scope in (("thread", "bob's"), ("user", "bob")):
         await bob.kv.put(scope, SECRET, SECRET)
     await ledger.threads.create("nobody's", title=SECRET)
-    await ledger.threads.create("ada's", user_id="ada")
+    await ledger.user("ada").threads.create("ada's")
     await ledger.messages.append("ada's", turn(), run_id="run of ada")
     return bob
 
@@ -211,9 +212,9 @@ async def test_what_a_user_creates_is_the_users(ledger: Ledger, bob: Ledger) -> 
     ada = ledger.user("ada")
     assert (await ada.threads.create("new")).user_id == (await ledger.threads.get("new")).user_id == "ada"
     async with ada.begin() as transaction:
-        assert (await transaction.threads.create("newer", user_id="ada")).user_id == "ada"
+        assert (await of_user(transaction, "ada").threads.create("newer")).user_id == "ada"
     with pytest.raises(InvalidArgument, match="user_id is another user than the one whose threads are seen here"):
-        await ada.threads.create("newest", user_id="bob")
+        await ada.user("bob").threads.create("newest")
     assert await ledger.threads.find("newest") is None
     for name in ("bob's", "nobody's"):
         with pytest.raises(IdConflict) as caught:
@@ -331,9 +332,8 @@ async def test_a_call_for_a_user_judges_the_owner_as_the_users_ledger_does(
         with pytest.raises(ThreadNotFound):
             async with ledger.messages.stream(thread_id, user_id="ada"):
                 pass
-        for read in (ledger.threads.get, ledger.messages.history):
-            with pytest.raises(ThreadNotFound):
-                await read(thread_id, user_id="ada")
+        with pytest.raises(ThreadNotFound):
+            await ledger.messages.history(thread_id, user_id="ada")
     assert await everything(database) == before
     await ledger.messages.append("ada's", Payload([{"role": "user", "content": "?"}]), user_id="ada")
     async with ledger.messages.stream("ada's", user_id="ada") as draft:

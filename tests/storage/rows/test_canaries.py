@@ -101,7 +101,7 @@ class SaidOnce(Said):
 async def say_everywhere(ledger: Ledger, said: Said) -> None:
     """Words in every column, and in every call that makes an id."""
     await say_everything(ledger, said)
-    await ledger.threads.create("synced", user_id="ada", metadata={"m": said("synced")})
+    await ledger.user("ada").threads.create("synced", metadata={"m": said("synced")})
     await ledger.messages.append("synced", short(said("key")), idempotency_key="k")
     await ledger.messages.sync("synced", [user(said("another"))], branch=0, on_difference="branch")
     shared = await ledger.messages.append("branched", short(said("first")), create=True)

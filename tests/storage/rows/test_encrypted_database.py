@@ -106,7 +106,7 @@ async def test_a_ledger_that_knows_the_ends_of_threads_is_refused(database: Data
 async def test_deleting_and_reading_need_no_keys(database: Database, options: Any) -> None:
     async with database.open(**options) as ledger:
         for name in "abc":
-            await ledger.threads.create(name, user_id=name, created_at=NOON)
+            await ledger.user(name).threads.create(name, created_at=NOON)
         await record(database)
         await ledger.threads.delete("a")
         await ledger.erasures.erase(("thread", "b"))

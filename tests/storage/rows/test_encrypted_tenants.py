@@ -132,7 +132,7 @@ async def test_a_thread_of_another_tenant_is_loaded_only_with_keys(database: Dat
 async def test_deleting_needs_no_keys(database: Database) -> None:
     async with database.open(encryption=RING) as ledger:
         for name in "abcde":
-            await ledger.threads.create(name, user_id=name, title="words", created_at=NOON)
+            await ledger.user(name).threads.create(name, title="words", created_at=NOON)
             await ledger.messages.append(name, turn(), run_id=f"run of {name}")
         await ledger.threads.create("idle", title="words", created_at=NOON)
     async with database.open(encryption=None) as ledger:

@@ -56,7 +56,7 @@ async def test_the_columns_stay_in_their_order(database: Database) -> None:
 
 
 async def test_the_transcript_names_user_message_branch_and_state(database: Database, ledger: Ledger) -> None:
-    await ledger.threads.create("t", user_id="ada")
+    await ledger.user("ada").threads.create("t")
     await ledger.messages.append("t", [user("?", message_id="a"), assistant("!", message_id="b")])
     await ledger.branches.fork("t", 1)
     await ledger.messages.append("t", [assistant("on", message_id="c", state="partial")])
@@ -117,8 +117,8 @@ async def used(database: Database, ledger: Ledger) -> None:
         ("r3", "t", "planner", NOON + timedelta(days=1), Usage(output_tokens=7)),
         ("r4", "u", None, NOON, None),
     )
-    await ledger.threads.create("t", user_id="ada")
-    await ledger.threads.create("u", user_id="bob")
+    await ledger.user("ada").threads.create("t")
+    await ledger.user("bob").threads.create("u")
     for run_id, thread_id, agent, started_at, usage in runs:
         await ledger.runs.start(thread_id, run_id=run_id, agent=agent, model="m")
         await ledger.runs.finish(run_id, status="completed", usage=usage)

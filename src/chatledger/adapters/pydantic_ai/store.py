@@ -21,7 +21,7 @@ from chatledger.errors import (
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Put, RulesLevel
 from chatledger.models.trusted import copy_with
-from chatledger.transaction import Transaction
+from chatledger.transaction import Transaction, as_user
 
 with importing("pydantic_ai", extra="pydantic-ai", name="Pydantic AI"):
     from pydantic_ai.conversation_store import (
@@ -90,11 +90,11 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         return records
 
     async def _conversation_ids(self, scope: str | None) -> list[str]:
+        ledger = self._ledger if scope is None else self._ledger.user(scope)
         ids: list[str] = []
         cursor = None
         while True:
-            page = await self._ledger.threads.list(
-                user_id=scope,
+            page = await ledger.threads.list(
                 kind=_KIND,
                 archived=None,
                 order="created",
@@ -229,7 +229,8 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
             stored = None
         write.require(stored, expected)
         if stored is None:
-            await transaction.threads.create(write.id, user_id=write.record.scope, kind=_KIND, rules=self._rules)
+            owned = as_user(transaction, write.record.scope)
+            await owned.threads.create(write.id, kind=_KIND, rules=self._rules)
         for chain in write.chains:
             await self._go_to(transaction, write, chain.parent_id)
             await self._append_all(transaction, write.id, chain.rows)

@@ -11,23 +11,21 @@ from chatledger.models import Hit
 from chatledger.server.bodies import Items, items
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting_page
-from chatledger.server.state import Limit, Mine
+from chatledger.server.state import Limit, OfUser
 from chatledger.server.times import Time
 
 router = json_router(prefix="/search", tags=["search"])
 
 Words = Annotated[str, Query(description="The text to find, without regard to case; up to 1,000 characters.")]
-OfUser = Annotated[str | None, Query(description="Only threads of this user.")]
 OfKind = Annotated[str | None, Query(description="Only threads of this kind.")]
 Cursor = Annotated[str | None, Query(description="The `next_cursor` of the page before, with the same filters.")]
 
 
 @router.get("/messages")
 async def search_messages(
-    ledger: Mine,
+    ledger: OfUser,
     limit: Limit,
     q: Words,
-    user_id: OfUser = None,
     thread_id: Annotated[str | None, Query(description="Only messages of this thread.")] = None,
     role: Annotated[list[str] | None, Query(description="Only messages of this role. Repeat it for more.")] = None,
     kind: OfKind = None,
@@ -41,7 +39,6 @@ async def search_messages(
     read = partial(
         ledger.messages.search,
         q,
-        user_id=user_id,
         thread_id=thread_id,
         roles=role,
         kind=kind,
@@ -54,8 +51,8 @@ async def search_messages(
 
 @router.get("/threads")
 async def search_threads(
-    ledger: Mine, limit: Limit, q: Words, user_id: OfUser = None, kind: OfKind = None, cursor: Cursor = None
+    ledger: OfUser, limit: Limit, q: Words, kind: OfKind = None, cursor: Cursor = None
 ) -> Items[Hit]:
     """Find the threads whose title or messages contain a text, latest activity first. Each thread is one hit."""
-    read = partial(ledger.threads.search, q, user_id=user_id, kind=kind, cursor=cursor)
+    read = partial(ledger.threads.search, q, kind=kind, cursor=cursor)
     return items(await fitting_page(read, limit))

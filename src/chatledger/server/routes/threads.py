@@ -29,7 +29,7 @@ from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting_page
 from chatledger.server.paths import ThreadId
 from chatledger.server.sizes import Title, require_small_metadata
-from chatledger.server.state import Asking, Limit, Mine, Shared, Who
+from chatledger.server.state import Asking, Limit, Mine, OfUser, Shared, Who
 from chatledger.server.times import Time
 
 router = json_router(prefix="/threads", tags=["threads"])
@@ -53,9 +53,8 @@ class CallsToClose(Body):
 
 @router.get("")
 async def list_threads(
-    ledger: Mine,
+    ledger: OfUser,
     limit: Limit,
-    user_id: Annotated[str | None, Query(description="Only threads of this user.")] = None,
     kind: Annotated[str | None, Query(description="Only threads of this kind.")] = None,
     archived: Annotated[bool | None, Query(description="Only archived threads, or only others.")] = False,
     since: Annotated[Time | None, Query(description="Only threads active or created from this time on.")] = None,
@@ -67,7 +66,6 @@ async def list_threads(
     """List threads with their previews, in one statement."""
     read = partial(
         ledger.threads.list,
-        user_id=user_id,
         kind=kind,
         archived=archived,
         since=since,
@@ -89,11 +87,11 @@ async def create_thread(
     refuse_beyond_ask(caller, rules=body.rules is not None)
     refuse_chosen(state.ids, caller, thread_id=body.thread_id)
     made = made_of(idempotency_key, caller, "thread") if body.thread_id is None else None
+    owner = ledger if body.user_id is None else ledger.user(body.user_id)
+    given = body.model_dump(exclude={"user_id"})
     if made is None:
-        return await ledger.threads.create(**body.model_dump())
-    thread = await ledger.threads.create(
-        **body.model_dump(exclude={"thread_id", "exist_ok"}), thread_id=made, exist_ok=True
-    )
+        return await owner.threads.create(**given)
+    thread = await owner.threads.create(**given | {"thread_id": made, "exist_ok": True})
     _require_same(thread, body, idempotency_key)
     return thread
 

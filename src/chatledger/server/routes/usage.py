@@ -9,21 +9,19 @@ from fastapi import Query
 from chatledger.models import LedgerStats, UsageSummary
 from chatledger.server.bodies import Items, all_items
 from chatledger.server.json_route import json_router
-from chatledger.server.state import Mine
+from chatledger.server.state import OfUser
 from chatledger.server.times import Time
 
 router = json_router(tags=["usage"])
 
 _BY = "`user`, `agent`, `model`, `day`, `thread`, `status` or `metadata.KEY`. Repeat it for finer groups."
-OfUser = Annotated[str | None, Query(description="Only threads of this user.")]
 Prices = Annotated[bool, Query(description="Estimate the cost of runs that have none, by the server's price list.")]
 
 
 @router.get("/usage")
 async def sum_usage(
-    ledger: Mine,
+    ledger: OfUser,
     by: Annotated[list[str], Query(description=_BY)] = [],  # noqa: B006 - FastAPI copies it
-    user_id: OfUser = None,
     thread_id: Annotated[str | None, Query(description="Only runs of this thread.")] = None,
     agent: Annotated[str | None, Query(description="Only runs of this agent.")] = None,
     model: Annotated[str | None, Query(description="Only runs of this model.")] = None,
@@ -34,7 +32,6 @@ async def sum_usage(
     """Sum the runs, their tokens and their cost, by the words of `by`; without one, in one sum of all."""
     found = await ledger.runs.usage(
         by,
-        user_id=user_id,
         thread_id=thread_id,
         agent=agent,
         model=model,
@@ -47,13 +44,12 @@ async def sum_usage(
 
 @router.get("/stats")
 async def count_stats(
-    ledger: Mine,
+    ledger: OfUser,
     by: Annotated[Literal["day", "model"] | None, Query(description="Count by day or by model.")] = None,
-    user_id: OfUser = None,
     since: Annotated[Time | None, Query(description="Only what happened from this time on.")] = None,
     until: Annotated[Time | None, Query(description="Only what happened before this time.")] = None,
     prices: Prices = False,
 ) -> Items[LedgerStats]:
     """Count messages, threads, users, runs and current scores; in all, by day or by model."""
-    found = await ledger.stats(by, user_id=user_id, since=since, until=until, prices=prices)
+    found = await ledger.stats(by, since=since, until=until, prices=prices)
     return await all_items(found)

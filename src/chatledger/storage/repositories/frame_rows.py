@@ -40,22 +40,17 @@ Note = Callable[[ChatLedgerError], None]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which rows a frame has. `user_id` is the owner of the thread, `agent` and `model` are those of the run."""
+    """Which rows a frame has. `agent` and `model` are those of the run."""
 
-    user_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     model: str | None = None
     agent: str | None = None
 
-    def of_threads(self, tenant: Tenant) -> list[ColumnElement[bool]]:
-        own = [owned(threads, tenant)]
-        return own if self.user_id is None else [*own, threads.c.user_id == self.user_id]
-
     def of_runs(self, tenant: Tenant) -> list[ColumnElement[bool]]:
         equal = {"model": self.model, "agent": self.agent}
         of_run = [runs.c[name] == value for name, value in equal.items() if value is not None]
-        return [owned(runs, tenant), *of_run, *self.of_threads(tenant)[1:]]
+        return [owned(runs, tenant), *of_run]
 
     def in_time(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
         found = [] if self.since is None else [moment >= self.since]
@@ -114,7 +109,7 @@ def read_threads(
     sql: Sql, tenant: Tenant, chosen: Chosen, after: Place | None, note: Note
 ) -> tuple[list[OwnThread], Place | None]:
     """The next threads in the order of their creation, and the place of the last one; None if there are no more."""
-    statement = select(*_THREAD).select_from(threads).outerjoin(branches, _OF_ACTIVE).where(*chosen.of_threads(tenant))
+    statement = select(*_THREAD).select_from(threads).outerjoin(branches, _OF_ACTIVE).where(owned(threads, tenant))
     if after is not None:
         statement = statement.where(tuple_(*_CREATED) > tuple_(literal(after[0], Moment()), literal(after[1], Key())))
     rows = sql.execute(statement.order_by(*_CREATED).limit(THREADS)).mappings().all()

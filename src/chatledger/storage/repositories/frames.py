@@ -48,9 +48,9 @@ class _Read(Protocol):
 class FrameRepository:
     """Each call returns an async iterator of `pyarrow.RecordBatch`, which needs the extra `frames`.
 
-    All four take the same filters, and a row fits each given one. `user_id` is the owner of the thread. `since` and
-    `until` are about the time of the message, of the message with the call, of the start of the run, or of the score;
-    a row at `since` is included, one at `until` is not. `agent` and `model` are those of the run, so a message without
+    All four take the same filters, and a row fits each given one. `since` and `until` are
+    about the time of the message, of the message with the call, of the start of the run, or of the score; a row at
+    `since` is included, one at `until` is not. `agent` and `model` are those of the run, so a message without
     a run fits neither. Texts are decrypted where the ledger has keys.
 
     A batch has at most 1,000 rows, and memory holds one batch. Each batch is read by itself, and is a consistent state;
@@ -67,7 +67,6 @@ class FrameRepository:
     def messages(
         self,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         model: str | None = None,
@@ -81,14 +80,13 @@ class FrameRepository:
         parts, if the content is a list), `tool_names` (a list), `tool_call_id`, `is_error`, `run_id`, `agent`, `model`,
         `state` and `created_at`.
         """
-        chosen, note = self._chosen(user_id, since, until, model, agent, on_damage)
+        chosen, note = self._chosen(since, until, model, agent, on_damage)
         to_batch = _batch_maker("messages")
         return self._of_threads(chosen, note, read_messages, to_batch)
 
     def calls(
         self,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         model: str | None = None,
@@ -102,14 +100,13 @@ class FrameRepository:
         `name`, `arguments` (text, as it came, or JSON of an object), `result_seq` (null: the call is open), `result`
         (text), `is_error`, `run_id`, `agent`, `model`, `called_at` and `answered_at`.
         """
-        chosen, note = self._chosen(user_id, since, until, model, agent, on_damage)
+        chosen, note = self._chosen(since, until, model, agent, on_damage)
         to_batch = _batch_maker("calls")
         return self._of_threads(chosen, note, read_calls, to_batch)
 
     def runs(
         self,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         model: str | None = None,
@@ -122,13 +119,12 @@ class FrameRepository:
         `output_tokens`, `total_tokens`, `details` (JSON of the usage), `cost` (a decimal with 12 digits behind the
         point, rounded), `input` (JSON), `error`, `metadata` (JSON), `started_at` and `ended_at`.
         """
-        chosen, note = self._chosen(user_id, since, until, model, agent, on_damage)
+        chosen, note = self._chosen(since, until, model, agent, on_damage)
         return self._runs(chosen, note, _batch_maker("runs"))
 
     def scores(
         self,
         *,
-        user_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         model: str | None = None,
@@ -139,23 +135,22 @@ class FrameRepository:
 
         Columns: `feedback_id`, `run_id`, `thread_id`, `owner_id` (of the thread), `agent`, `model`, `key`, `score`,
         `author`, `source`, `message_id`, `call_index`, `user_id` (whose score it is), `kwargs` (JSON) and
-        `created_at`. The filter `user_id` is about the owner of the thread, as in the other frames.
+        `created_at`.
         """
-        chosen, note = self._chosen(user_id, since, until, model, agent, on_damage)
+        chosen, note = self._chosen(since, until, model, agent, on_damage)
         return self._scores(chosen, note, _batch_maker("scores"))
 
     def _chosen(
         self,
-        user_id: str | None,
         since: datetime | None,
         until: datetime | None,
         model: str | None,
         agent: str | None,
         on_damage: Callable[[ChatLedgerError], object] | None,
     ) -> tuple[Chosen, Note]:
-        require(STR_OR_NONE, user_id=user_id, model=model, agent=agent)
+        require(STR_OR_NONE, model=model, agent=agent)
         require(FUNCTION_OR_NONE, on_damage=on_damage)
-        chosen = Chosen(user_id, read_moment("since", since), read_moment("until", until), model, agent)
+        chosen = Chosen(read_moment("since", since), read_moment("until", until), model, agent)
         return chosen, _raise if on_damage is None else on_damage  # type: ignore[return-value]
 
     async def _of_threads(

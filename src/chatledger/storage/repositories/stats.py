@@ -48,14 +48,12 @@ class StatsFilter:
     until: datetime | None
 
 
-async def read_stats(
-    scope: Scope, which: StatsFilter, user_id: str | None, prices: bool | RunPrices
-) -> Sequence[LedgerStats]:
+async def read_stats(scope: Scope, which: StatsFilter, prices: bool | RunPrices) -> Sequence[LedgerStats]:
     """Raises InvalidArgument, DamagedCell and MissingExtra."""
     require(STR_OR_NONE, by=which.by)
     if which.by not in (None, "day", "model"):
         raise InvalidArgument("by", "must be 'day', 'model' or None")
-    tenant, list_price = scope.tenant.seen_by(user_id), read_prices(prices)
+    tenant, list_price = scope.tenant, read_prices(prices)
     groups = () if which.by is None else (which.by,)
     chosen = UsageFilter(since=which.since, until=which.until)
 
