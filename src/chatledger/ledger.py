@@ -31,6 +31,7 @@ from chatledger.arguments import (
 )
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models import Limits, Metrics, Progress, RulesLevel
+from chatledger.removed import names_removed
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL
@@ -73,6 +74,7 @@ class Ledger(Repositories):
         self._owner = owner
 
     @classmethod
+    @names_removed("open")
     def open(
         cls,
         url: str | os.PathLike[str] | AsyncEngine | None = None,

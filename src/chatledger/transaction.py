@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.models import Limits, RulesLevel
+from chatledger.removed import names_removed
 from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.databases.external_connection import ExternalConnection
 from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL, refuse_on_sqlite
@@ -38,6 +39,7 @@ class Transaction(Repositories):
     servers, as Citus does. With `user`, only that user's threads exist in it, as in `ledger.user`.
     """
 
+    @names_removed("Transaction")
     def __init__(
         self,
         connection: AsyncConnection,

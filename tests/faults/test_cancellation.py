@@ -276,7 +276,7 @@ def test_every_public_method_is_stopped_in_some_call() -> None:
     methods = {
         name
         for repository in (*usual, *others)
-        for name, _ in inspect.getmembers(repository, inspect.iscoroutinefunction)
+        for name, _ in inspect.getmembers(repository, lambda one: inspect.iscoroutinefunction(inspect.unwrap(one)))
         if not name.startswith("_")
     }
     assert methods - words == ELSEWHERE

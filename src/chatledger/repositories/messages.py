@@ -38,6 +38,7 @@ from chatledger.models import (
 from chatledger.models.base import read_moment
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
+from chatledger.removed import names_removed
 from chatledger.repositories.payloads import read_messages
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
@@ -83,6 +84,7 @@ class MessageRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
+    @names_removed("append")
     async def append(
         self,
         thread_id: str,
@@ -188,6 +190,7 @@ class MessageRepository:
         appended = await self._scope.append(await _encoded(messages, make, kv))
         return replace(appended, losses=losses) if losses else appended
 
+    @names_removed("stream")
     def stream(
         self,
         thread_id: str,
@@ -370,6 +373,7 @@ class MessageRepository:
             lambda sql: shorten(sql, window, at, mark, self._scope.rules), moves=window.thread
         )
 
+    @names_removed("history")
     async def history(
         self,
         thread_id: str,

@@ -134,7 +134,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         block.begin_observed = lambda: observer.begin(name, thread_id, "block")
         return block
 
-    return call if inspect.iscoroutinefunction(function) else other
+    return call if inspect.iscoroutinefunction(inspect.unwrap(function)) else other
 
 
 def _thread_finder(function: Callable[..., Any]) -> Callable[[Sequence[Any], Mapping[str, Any]], str | None]:
