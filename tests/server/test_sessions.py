@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from starlette.requests import Request
 
 from chatledger import Ledger
 from chatledger.server import Caller, TokenFile, create_app, sessions
@@ -258,3 +259,58 @@ async def test_each_process_knows_a_login_and_its_end(tokens: TokenFile, path: P
                 401,
                 401,
             ]
+
+
+async def test_quoted_cookies_of_others_are_not_read(
+    app: FastAPI, tokens: TokenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's parser takes seconds for such a cookie, and whoever sends it needs no token."""
+    unquoted: list[str] = []
+
+    def unquote(value: str) -> str:
+        unquoted.append(value)
+        return value
+
+    monkeypatch.setattr("http.cookies._unquote", unquote)
+    hostile = 'x="' + "\\1" * 100 + '"'
+    async with client_of(app, None, at=HOME) as ada:
+        await log_in(ada, tokens.add(Caller("ada")))
+        [cookie] = ada.cookies.jar
+        ada.cookies.clear()
+        own = f"{cookie.name}={cookie.value}"
+        for path in ("/healthz", "/login", "/static/page.css", "/v1/me", "/v1/threads", "/", "/v1/threads/t/events"):
+            await ada.get(path, headers={"Cookie": f"{hostile}; {own}"})
+            await ada.get(path, headers={"Cookie": hostile})
+        for header in (f"{hostile}; {own}", f"{own};{hostile}", f"{hostile};  {own} ; y={own}", f"a; =b; {own}"):
+            assert (await ada.get("/v1/me", headers={"Cookie": header})).status_code == 200
+        lines = [("Cookie", own), ("Cookie", hostile)]
+        assert (await ada.get("/v1/me", headers=lines)).status_code == 200
+        assert (await ada.get("/v1/me", headers={"Cookie": hostile})).status_code == 401
+        assert (await ada.post("/login", data={"token": "no"}, headers={"Cookie": hostile})).status_code == 401
+        await ada.post("/logout", headers={"Cookie": f"{hostile}; {own}"})
+        assert (await ada.get("/v1/me", headers={"Cookie": own})).status_code == 401
+    assert unquoted == []
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("session=3f9a", "3f9a"),
+        ("a=b;session = 3f9a ;c", "3f9a"),
+        ("session=a=b", "a=b"),
+        ("session=1; session=2", "2"),
+        (r'session="a\"b\\\054\x"', r'a"b\,x'),
+        ('session="', '"'),
+        ("other=1; session", None),
+    ],
+)
+async def test_an_application_reads_its_own_cookie(ledger: Ledger, line: str, value: str | None) -> None:
+    seen: list[str | None] = []
+
+    async def authenticate(request: Request) -> Caller | None:
+        seen.append(request.cookies.get("session"))
+        return None
+
+    async with client_of(create_app(ledger, authenticate=authenticate), None) as client:
+        assert (await client.get("/v1/me", headers={"Cookie": line})).status_code == 401
+    assert seen == [value]

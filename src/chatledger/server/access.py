@@ -22,6 +22,7 @@ from chatledger.errors import ChatLedgerError, InvalidArgument
 from chatledger.ledger import Ledger
 from chatledger.server.paths import path_within
 from chatledger.server.problems import OutOfScope, problem, problem_of
+from chatledger.server.request_cookies import PlainRequest
 from chatledger.storage.databases.scope import DEFAULT_TENANT
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -133,7 +134,7 @@ class Gate:
             return problem(403, "ForeignSite", "a page of another site sent this request; name its origin with --cors")
         if path_within(scope).startswith(_PUBLIC):
             return None
-        request = Request(scope, receive)
+        request = PlainRequest(scope, receive)
         try:
             caller = await self._authenticate(request)
         except ChatLedgerError as error:  # no handler of the routes is around this

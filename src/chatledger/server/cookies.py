@@ -12,6 +12,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 
 from chatledger.server.access import LOOPBACK, without_port
+from chatledger.server.request_cookies import read_cookies
 
 
 class Cookie(NamedTuple):
@@ -34,4 +35,4 @@ def cookie_of(request: Request) -> Cookie | None:
 def secret_of(request: Request) -> str | None:
     """The secret of the session that the browser sends."""
     cookie = cookie_of(request)
-    return None if cookie is None else request.cookies.get(cookie.name)
+    return None if cookie is None else read_cookies(request.headers.getlist("cookie")).get(cookie.name)

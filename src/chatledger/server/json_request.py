@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from chatledger.models.json import MAX_DEPTH, Place
 from chatledger.models.json_scan import scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
+from chatledger.server.request_cookies import PlainRequest
 
 if TYPE_CHECKING:
     from fastapi._compat import ModelField
@@ -49,7 +49,7 @@ class InvalidBody(HTTPException):
         return cls([{"path": path, "detail": detail, "kind": kind} for path, detail, kind in first])
 
 
-class JsonRequest(Request):
+class JsonRequest(PlainRequest):
     """A request whose body is read once. `field` is what its route expects, which is checked in the same thread."""
 
     def __init__(self, scope: Scope, receive: Receive, field: ModelField | None) -> None:

@@ -14,7 +14,6 @@ from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
@@ -24,6 +23,7 @@ from chatledger.errors import ChatLedgerError
 from chatledger.models.json import dumps
 from chatledger.server.page.static import VERSION
 from chatledger.server.problems import problem_of
+from chatledger.server.request_cookies import PlainRoute
 from chatledger.server.state import caller_of, state_of
 
 HEADERS = {
@@ -107,7 +107,7 @@ def user_of(request: Request) -> str | None:
     return caller_of(request).user_id
 
 
-class HtmlRoute(APIRoute):
+class HtmlRoute(PlainRoute):
     """A route whose errors are pages too."""
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]

@@ -8,7 +8,9 @@ from importlib import resources
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
-router = APIRouter()
+from chatledger.server.request_cookies import PlainRoute
+
+router = APIRouter(route_class=PlainRoute)
 _TYPES = {"page.css": "text/css", "page.js": "text/javascript"}
 FILES = {name: (resources.files(__package__) / "static" / name).read_bytes() for name in _TYPES}
 VERSION = hashlib.sha256(b"".join(FILES.values())).hexdigest()[:12]

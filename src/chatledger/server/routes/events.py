@@ -17,10 +17,11 @@ from chatledger.server.event_stream import COMMENT, PING, EventStream, event_of
 from chatledger.server.json_response import to_json
 from chatledger.server.paths import ThreadId
 from chatledger.server.problems import body_of
+from chatledger.server.request_cookies import PlainRoute
 from chatledger.server.state import Mine, Shared, State, Who
 from chatledger.server.watch import Watch, watching
 
-router = APIRouter(tags=["events"])
+router = APIRouter(tags=["events"], route_class=PlainRoute)
 _RETRY = 1_000
 """Milliseconds after which a browser reconnects."""
 
