@@ -24,6 +24,7 @@ import asyncpg
 
 from chatledger import Ledger, PostgreSQL
 from chatledger.admin import migrate
+from tests.checks import findings_of
 from tests.conversations import turn
 from tests.faults.writer import assert_whole
 from tests.postgres import UNPRIVILEGED, free_port, server
@@ -122,7 +123,7 @@ async def judge(direct: str, url: str) -> None:
         history = await ledger.messages.history("shared")
         assert history.version == 5 * PROCESSES * TASKS * TURNS
         assert_whole(history.messages, [])
-        assert await ledger.threads.check("shared") == []
+        assert await findings_of(ledger, "shared") == []
     sessions = [await asyncpg.connect(url, statement_cache_size=0) for _ in range(SERVERS)]
     for session in sessions:  # each in an open transaction has a server connection to itself
         await session.execute("BEGIN")

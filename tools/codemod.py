@@ -361,6 +361,19 @@ def _sees(*repositories: str) -> Change:
     return change
 
 
+def _frames(node: ast.Call, source: Source) -> str | None:
+    """`ledger.frames.calls(user_id=u)` as `ledger.user(u).frames("calls")`."""
+    assert isinstance(node.func, ast.Attribute)
+    of = source(node.func.value)
+    if not of.endswith(".frames"):
+        return None
+    user = _pop(node, "user_id", len(node.args))
+    of = of.removesuffix(".frames") + (f".user({source(user)})" if user is not None else "")
+    named = [f"{one.arg}={source(one.value)}" if one.arg else f"**{source(one.value)}" for one in node.keywords]
+    given = ", ".join([f'"{node.func.attr}"', *named])
+    return f"{of}.frames({given})"
+
+
 CALLS: dict[str, Change] = {
     "history": _replica,
     "open": _opens,
@@ -379,7 +392,7 @@ CALLS: dict[str, Change] = {
     **{name: _sees("threads") for name in ("create", "get", "find", "list", "count", "search")},
     "usage": _sees("runs"),
     "stats": _sees(""),
-    **{name: _sees("frames") for name in ("messages", "calls", "runs", "scores")},
+    **dict.fromkeys(("messages", "calls", "runs", "scores"), _frames),
 }
 """What becomes of a call of an attribute of that name; None leaves it."""
 CLASSES: dict[str, Change] = {"Transaction": _with_options}

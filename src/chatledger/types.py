@@ -53,6 +53,7 @@ from chatledger.storage.append.request import (
 from chatledger.storage.history.tokens import (
     CountTokens,
 )
+from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.kv import (
     KvScope,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "FeedbackSummary",
     "Finding",
     "FormattedHistory",
+    "FrameTable",
     "Hit",
     "HitField",
     "IntervalMethod",

@@ -11,6 +11,7 @@ import pytest
 from chatledger import Ledger, Payload
 from chatledger.formats import recognise
 from chatledger.models.json import same_json
+from tests.checks import findings_of
 
 FORMAT = "anthropic"
 CONVERSATION = ("system", "messages")
@@ -52,7 +53,7 @@ async def test_requests_are_valid_by_strict_rules(ledger: Ledger, interactions: 
     for interaction in interactions:
         thread = await ledger.threads.create()
         await ledger.messages.append(thread.thread_id, Payload(interaction["request"], FORMAT), rules="strict")
-        findings = await ledger.threads.check(thread.thread_id)
+        findings = await findings_of(ledger, thread.thread_id)
         assert {finding.rule for finding in findings} <= {"R13"}  # two begin with the assistant, or prompt it later
 
 

@@ -11,6 +11,7 @@ import pytest
 from chatledger import Ledger
 from chatledger.models.json import same_json
 from chatledger.models.threads import RulesLevel
+from tests.checks import findings_of
 from tests.transfer.files import bring, exported
 
 FIELD = "traj"
@@ -44,7 +45,7 @@ async def test_every_call_has_its_result(ledger: Ledger, content: bytes) -> None
     await bring(ledger, content, field=FIELD)
     calls = 0
     for thread in await ledger.threads.list():
-        assert [finding for finding in await ledger.threads.check(thread.thread_id) if finding.rule != "R13"] == []
+        assert [finding for finding in await findings_of(ledger, thread.thread_id) if finding.rule != "R13"] == []
         messages: list[Any] = (await ledger.messages.history(thread.thread_id)).messages
         calls += sum(len(message.tool_calls or ()) for message in messages)
     assert calls == 123

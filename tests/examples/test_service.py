@@ -15,6 +15,7 @@ from examples.service.app import app
 
 import chatledger
 from chatledger import ChatMessage, Ledger, Pace, ToolCallDelta, VersionConflict
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.leases import pass_time
 from tests.reasons import about
@@ -256,7 +257,7 @@ async def test_an_answer_goes_on_after_a_crash(client: Client, question: str, pi
         assert (said, end["state"]) == (whole, "complete")
     assert (await client.shown())[-1] == whole
     assert (await client.ledger.runs.get("t/q1")).status == "completed"
-    found = {finding.rule for finding in await client.ledger.threads.check("t")}
+    found = {finding.rule for finding in await findings_of(client.ledger, "t")}
     assert found <= {"R9"}  # half of the arguments are no JSON
 
 

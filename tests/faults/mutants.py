@@ -1090,19 +1090,6 @@ def take_a_cursor_of_any_order() -> None:
     ThreadWindow.name = property(lambda _: "list")  # type: ignore[assignment,method-assign]
 
 
-def begin_behind_a_thread_of_anybody() -> None:
-    from chatledger.storage.repositories import thread_list
-
-    place_of = thread_list._place_of
-    _put(thread_list, _place_of=lambda sql, chosen, window: place_of(sql, replace(chosen, user_id=None), window))
-
-
-def begin_behind_nothing() -> None:
-    from chatledger.storage.repositories import thread_list
-
-    _put(thread_list, _require_found=lambda *_: None)
-
-
 def preview(words: str, instead: str) -> Callable[[], None]:
     """Previews without a condition of their look-up, on SQLite."""
 
@@ -2173,20 +2160,6 @@ MUTANTS = (
         "the order in the cursor of a list",
         "DID NOT RAISE",
         take_a_cursor_of_any_order,
-    ),
-    Mutant(
-        "list-after-user",
-        "../storage/repositories/test_thread_lists.py -k 'begins_only_behind and sqlite'",
-        "the user of the thread after which a page begins",
-        "DID NOT RAISE",
-        begin_behind_a_thread_of_anybody,
-    ),
-    Mutant(
-        "list-after",
-        "../storage/repositories/test_thread_lists.py -k 'begins_only_behind and sqlite'",
-        "looking for the thread after which an empty page begins",
-        "DID NOT RAISE",
-        begin_behind_nothing,
     ),
     Mutant(
         "preview-role",

@@ -12,6 +12,7 @@ import pytest
 
 from chatledger import ChatMessage, Ledger
 from chatledger.errors import DraftLive
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.checker import Figures
@@ -36,7 +37,7 @@ async def kill_streamers(database: Database, *, kills: int, seed: int) -> Figure
         await ledger.messages.append(THREAD, [user("next")])
         states = [message.state for message in await ledger.messages.history(THREAD)]
         assert [state for state in states if state != "synthetic"] == ["complete", "interrupted"] * kills + ["complete"]
-        assert {found.rule for found in await ledger.threads.check(THREAD)} <= {"R9", "R13"}  # half of the arguments
+        assert {found.rule for found in await findings_of(ledger, THREAD)} <= {"R9", "R13"}  # half of the arguments
     return Figures(acknowledged=kills + 1, faults=kills)
 
 

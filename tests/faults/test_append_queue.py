@@ -18,6 +18,7 @@ from chatledger.storage.databases.append_queue import AppendQueues, Shared
 from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 from chatledger.storage.databases.postgresql_group import PostgresqlGroups
 from chatledger.storage.rows.encryption import Tenant
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, result, texts, turn, user
 from tests.faults.connections import busy, none_idle, set_limits
@@ -70,7 +71,7 @@ async def test_each_append_of_a_group_returns_its_stored_messages(ledger: Ledger
         assert message.run_id is not None
         assert message.created_at is not None
         assert (await ledger.runs.get(message.run_id)).started_at <= message.created_at
-    assert await ledger.threads.check("t") == []
+    assert await findings_of(ledger, "t") == []
 
 
 async def test_only_the_refused_append_of_a_group_gets_the_error(ledger: Ledger) -> None:
@@ -208,7 +209,7 @@ async def test_the_others_get_their_turn_whichever_append_is_cancelled(ledger: L
         tasks[number].cancel()
         done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 20)
         assert all(isinstance(one, Appended) for index, one in enumerate(done) if index != number)
-    assert await ledger.threads.check("t") == []
+    assert await findings_of(ledger, "t") == []
 
 
 @pytest.mark.parametrize("told", [False, True])
@@ -259,7 +260,7 @@ async def test_a_group_cancelled_before_it_begins_leaves_the_queue_open(ledger: 
         task.cancel()
     await asyncio.wait({*tasks, *group})
     await asyncio.wait_for(ledger.messages.append(**says(5)), 5)
-    assert await ledger.threads.check("t") == []
+    assert await findings_of(ledger, "t") == []
 
 
 async def test_the_appends_of_a_failed_group_go_alone(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ from chatledger.storage.repositories.outputs import (
     list_outputs,
     replace_agents,
 )
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.awaits import Moment, cancelled_at, timed_out_at
@@ -116,7 +117,7 @@ async def look(recorder: Recorder, _: str) -> None:
     ledger = recorder._ledger
     assert await ledger.threads.get(THREAD) == await ledger.threads.find(THREAD)
     await ledger.threads.list()
-    await ledger.threads.check(THREAD)
+    await findings_of(ledger, THREAD)
     await ledger.messages.get(THREAD, "first/0")
     assert [message async for message in ledger.messages.iterate(THREAD)]
 

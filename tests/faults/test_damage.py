@@ -10,6 +10,7 @@ import pytest
 
 from chatledger import Ledger, StorageError
 from chatledger.errors import SchemaMismatch
+from tests.checks import findings_of
 from tests.faults.damage import THREADS, Left, damage_often, leave, wal_of
 
 DAMAGES = 40
@@ -33,7 +34,7 @@ async def test_a_cut_main_file_is_refused(sqlite_template: Path, tmp_path: Path)
             async with Ledger.open(left.database) as ledger:
                 for thread in THREADS:
                     await ledger.messages.history(thread)
-                    await ledger.threads.check(thread)
+                    await findings_of(ledger, thread)
 
 
 async def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:

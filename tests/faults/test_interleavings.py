@@ -18,6 +18,7 @@ import pytest
 from chatledger import Feedback, Ledger, NotFound, ThreadNotFound
 from chatledger.admin import migrate
 from chatledger.errors import IdConflict
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.faults.awaits import Interrupted
 from tests.faults.batches import batch
@@ -172,7 +173,7 @@ async def assert_as_expected(ledger: Ledger, thread: str, expected: Expected) ->
         wanted = [message.content for name in names for message in batch(name)]
         assert [message.content for message in history] == wanted, "the branch lacks acknowledged messages"
         assert [message.seq for message in history] == list(range(1, len(wanted) + 1))
-        assert await ledger.threads.check(thread, branch=number) == []
+        assert await findings_of(ledger, thread, branch=number) == []
     assert (await ledger.threads.get(thread)).active_branch == expected.active
 
 
@@ -343,5 +344,5 @@ async def assert_sound(
         figures = await verdict(database, ledger, [thread], recording)
     history = (await ledger.messages.history(thread, branch=0)).messages
     assert [message.seq for message in history] == list(range(1, len(history) + 1))
-    assert await ledger.threads.check(thread, branch=0) == []
+    assert await findings_of(ledger, thread, branch=0) == []
     return figures

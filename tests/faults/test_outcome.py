@@ -17,6 +17,7 @@ from chatledger.errors import IdConflict, OutcomeUnknown
 from chatledger.storage.append import attempt as append_module
 from chatledger.storage.append.write import Moved
 from chatledger.storage.databases import postgresql_append
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.faults.connections import busy, connections_of, none_idle, set_limits
@@ -55,7 +56,7 @@ async def assert_stored_once(ledger: Ledger, outcome: Appended, *, before: int =
     assert (history.version, history.messages[before:]) == (before + 5, outcome.messages)
     assert (outcome.first_seq, outcome.last_seq, outcome.version) == (before + 1, before + 5, before + 5)
     assert (await ledger.messages.append("t", turn())).version == before + 10
-    assert await ledger.threads.check("t") == []
+    assert await findings_of(ledger, "t") == []
     assert busy(ledger) == 0
 
 
@@ -116,7 +117,7 @@ async def test_a_connection_lost_again_in_the_second_attempt(ledger: Ledger, pro
         if not was_cut:
             break
     assert trip > 5  # BEGIN, the lock, the preflight, the write and COMMIT, at the least
-    assert await ledger.threads.check("t") == []
+    assert await findings_of(ledger, "t") == []
 
 
 async def test_results_whose_acknowledgement_was_lost_are_stored_once(ledger: Ledger, proxy: Proxy) -> None:
@@ -128,7 +129,7 @@ async def test_results_whose_acknowledgement_was_lost_are_stored_once(ledger: Le
     proxy.cut("after", WRITE)
     outcome = await ledger.messages.append("t", [result("b")], expected_version=14)
     assert (outcome.version, outcome.replayed) == (15, True)
-    assert await ledger.threads.check("t") == []
+    assert await findings_of(ledger, "t") == []
 
 
 async def test_a_server_that_ends_connections_costs_another_attempt(ledger: Ledger, pg_database: Database) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from chatledger import Ledger, PostgreSQL, StorageError
 from chatledger.storage.drivers import urls
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.pooler import TransactionPooler, pooled
@@ -65,7 +66,7 @@ async def test_more_tasks_than_server_connections(pooler: TransactionPooler) -> 
         await asyncio.gather(*(append_turns(ledger, f"t{number}", 4) for number in range(8)))
         for number in range(8):
             assert (await ledger.messages.history(f"t{number}", last=0)).version == 20
-            assert await ledger.threads.check(f"t{number}") == []
+            assert await findings_of(ledger, f"t{number}") == []
     assert await traces(pooler) == [[], [], []]
 
 

@@ -153,7 +153,7 @@ async def main(path, account):
         os.setgid(int(account)), os.setuid(int(account))
     try:
         async with Ledger.open(path) as ledger:
-            print((await ledger.messages.history("t")).version, len(await ledger.threads.check("t")))
+            print((await ledger.messages.history("t")).version, len(await findings(ledger, "t")))
             for write in (lambda: ledger.messages.append("t", [ChatMessage(role="user", content="x")]), begin(ledger)):
                 try:
                     await write()

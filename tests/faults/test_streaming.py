@@ -11,6 +11,7 @@ import pytest
 
 from chatledger import Ledger, Pace, StorageError, ToolCall, ToolCallDelta
 from chatledger.errors import DraftLost
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.client import nursery
@@ -61,7 +62,7 @@ async def test_a_retry_answers_the_request_of_a_killed_streamer(ledger: Ledger, 
         history = (await ledger.messages.history(THREAD)).messages
         assert history == list(draft.messages)
         assert [(message.text, message.state) for message in history] == [("One.", "complete"), ("Two.", "complete")]
-    assert await ledger.threads.check(THREAD) == []
+    assert await findings_of(ledger, THREAD) == []
 
 
 @pytest.mark.parametrize("resume", [True, False])

@@ -13,6 +13,7 @@ import pytest
 from chatledger import InvalidArgument, Ledger, StorageError
 from chatledger.admin import migrate
 from chatledger.storage.databases.retries import Retries
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.connections import busy, connections_of, set_limits
@@ -42,7 +43,7 @@ async def get(ledger: Ledger) -> None:
 
 
 async def check(ledger: Ledger) -> None:
-    assert await ledger.threads.check(THREAD) == []
+    assert await findings_of(ledger, THREAD) == []
 
 
 async def summary(ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chatledger import ChatMessage, Ledger, VersionConflict
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.writer import THREAD, TURN, Acknowledged, append_turns, assert_whole, read_line, start_process, work
@@ -27,7 +28,7 @@ async def assert_all_stored(reader: Ledger, acknowledged: list[Acknowledged]) ->
     history = await reader.messages.history(THREAD)
     assert history.version == WRITERS * TURNS * TURN
     assert_whole(history.messages, acknowledged)
-    assert await reader.threads.check(THREAD) == []
+    assert await findings_of(reader, THREAD) == []
     assert (await reader.threads.get(THREAD)).message_count == history.version
 
 
@@ -87,7 +88,7 @@ async def test_cancelled_writers_leave_whole_turns_and_a_ledger_that_works(reade
         assert {type(outcome) for outcome in outcomes} == {asyncio.CancelledError}
         assert_whole((await reader.messages.history(THREAD)).messages, acknowledged)
     await reader.messages.append(THREAD, turn(ids="after/"))
-    assert await reader.threads.check(THREAD) == []
+    assert await findings_of(reader, THREAD) == []
 
 
 def placed(*ids: str) -> list[ChatMessage]:

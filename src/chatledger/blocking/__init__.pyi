@@ -48,11 +48,12 @@ from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
 from chatledger.repositories.erasures import Owner
 from chatledger.repositories.threads import Unset
-from chatledger.rules import CheckedThread, Finding
+from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.databases.postgresql_options import PostgreSQL
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.drafts import Pace
+from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.storage.repositories.thread_list import ThreadOrder
 from chatledger.storage.rows.keys import Encryption, KeyRing
@@ -94,7 +95,6 @@ class ThreadRepository:
         merge: bool = False,
         expected: int | None = None,
     ) -> Thread: ...
-    def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]: ...
     def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted: ...
     def delete_inactive(
         self,
@@ -114,7 +114,6 @@ class ThreadRepository:
         newest_first: bool = True,
         limit: int = 50,
         cursor: str | None = None,
-        after: str | None = None,
     ) -> Page[Thread]: ...
     def search(
         self, query: str, *, kind: str | None = None, limit: int = 20, cursor: str | None = None
@@ -347,44 +346,6 @@ class KvRepository:
     ) -> KvValue: ...
     def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool: ...
 
-class FrameRepository:
-    def messages(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        model: str | None = None,
-        agent: str | None = None,
-        on_damage: Callable[[ChatLedgerError], object] | None = None,
-    ) -> Generator[pyarrow.RecordBatch]: ...
-    def calls(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        model: str | None = None,
-        agent: str | None = None,
-        on_damage: Callable[[ChatLedgerError], object] | None = None,
-    ) -> Generator[pyarrow.RecordBatch]: ...
-    def runs(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        model: str | None = None,
-        agent: str | None = None,
-        on_damage: Callable[[ChatLedgerError], object] | None = None,
-    ) -> Generator[pyarrow.RecordBatch]: ...
-    def scores(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        model: str | None = None,
-        agent: str | None = None,
-        on_damage: Callable[[ChatLedgerError], object] | None = None,
-    ) -> Generator[pyarrow.RecordBatch]: ...
-
 class Ledger:
     threads: ThreadRepository
     messages: MessageRepository
@@ -394,8 +355,17 @@ class Ledger:
     erasures: ErasureRepository
     drafts: DraftRepository
     kv: KvRepository
-    frames: FrameRepository
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
+    def frames(
+        self,
+        table: FrameTable,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        model: str | None = None,
+        agent: str | None = None,
+        on_damage: Callable[[ChatLedgerError], object] | None = None,
+    ) -> Generator[pyarrow.RecordBatch]: ...
     def stats(
         self,
         by: Literal["day", "model"] | None = None,
@@ -464,8 +434,17 @@ class Transaction:
     erasures: ErasureRepository
     drafts: DraftRepository
     kv: KvRepository
-    frames: FrameRepository
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
+    def frames(
+        self,
+        table: FrameTable,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        model: str | None = None,
+        agent: str | None = None,
+        on_damage: Callable[[ChatLedgerError], object] | None = None,
+    ) -> Generator[pyarrow.RecordBatch]: ...
     def stats(
         self,
         by: Literal["day", "model"] | None = None,

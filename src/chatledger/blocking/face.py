@@ -27,7 +27,6 @@ from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.databases.loop_thread import LoopThread
 from chatledger.storage.repositories.drafts import Draft as AsynchronousDraft
-from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.telemetry.calls import VIEWS
 
 _END = object()
@@ -238,7 +237,6 @@ FACES: dict[type[Any], type[Any]] = {
             ErasureRepository,
             DraftRepository,
             KvRepository,
-            FrameRepository,
         )
     },
 }

@@ -102,10 +102,13 @@ async def _walk(ledger: Ledger, thread: str | None, *, dry_run: bool, quiet: boo
 
 async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repaired]:
     """The repairs of each branch of the thread: made, or with `dry_run` only listed."""
+    from chatledger.repositories import scope_of
+    from chatledger.storage.repositories.check import check_thread
+
     done: list[Repaired] = []
     for branch in await ledger.branches.list(thread_id):
         place = {"thread_id": thread_id, "branch": branch.branch}
-        waiting = [one for one in await ledger.threads.check(thread_id, branch=branch.branch) if one.open]
+        waiting = [one for one in await check_thread(scope_of(ledger), thread_id, branch.branch) if one.open]
         if any(one.rule == PARTIAL for one in waiting) and not await _is_abandoned(ledger, thread_id, branch.branch):
             say(f"branch {branch.branch} of thread {thread_id} skipped: its last message is still being written")
             continue

@@ -5,10 +5,10 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from types import NoneType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from chatledger.arguments import (
     BOOL,
@@ -19,6 +19,7 @@ from chatledger.arguments import (
     Kind,
     require,
 )
+from chatledger.errors import ChatLedgerError
 from chatledger.models import FormattedHistory, LedgerStats, Progress, RunPrices
 from chatledger.models.base import read_moment
 from chatledger.models.weight import apart
@@ -34,10 +35,15 @@ from chatledger.rules import CheckedThread
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.check_all import check
-from chatledger.storage.repositories.frames import FrameRepository
+from chatledger.storage.repositories.frame_rows import Chosen
+from chatledger.storage.repositories.frames import FrameTable, read_frames
 from chatledger.storage.repositories.stats import StatsFilter, read_stats
 from chatledger.telemetry.calls import observed
 
+if TYPE_CHECKING:
+    import pyarrow
+
+_TABLE = Kind("'messages', 'calls', 'runs' or 'scores'", words=get_args(FrameTable))
 _VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
 _OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts"))
 
@@ -61,8 +67,6 @@ class Repositories:
     """Lists and interrupts messages that are still being written, or were abandoned."""
     kv: KvRepository
     """Values of the application under keys: of a thread, a user or the tenant."""
-    frames: FrameRepository
-    """Messages, calls, runs and scores as Arrow record batches. Needs the extra `frames`."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -74,7 +78,6 @@ class Repositories:
         self.erasures = observed(ErasureRepository, "erasures", scope.observer)(scope)
         self.drafts = observed(DraftRepository, "drafts", scope.observer)(scope)
         self.kv = observed(KvRepository, "kv", scope.observer)(scope)
-        self.frames = observed(FrameRepository, "frames", scope.observer)(scope)
 
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
         """Check every thread in the order of their ids, or only the given one, and yield each with its findings: cells
@@ -93,6 +96,39 @@ class Repositories:
         if thread_id is None:
             self._scope.refuse_view("check of all threads")
         return check(self._scope, thread_id, progress)
+
+    def frames(
+        self,
+        table: FrameTable,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        model: str | None = None,
+        agent: str | None = None,
+        on_damage: Callable[[ChatLedgerError], object] | None = None,
+    ) -> AsyncIterator[pyarrow.RecordBatch]:
+        """Rows as Arrow record batches, which needs the extra `frames`: "messages" and "calls" of the active branch of
+        each thread (a call with the result that answers it there), in the order of the threads' creation and of seq;
+        "runs" in the order of their ids; "scores", those that count, in the order of the runs' ids and of time. The
+        guide *Data frames and Parquet* lists the columns.
+
+        A row fits each filter that is given. `since` and `until` are about the time of the message, of the message with
+        the call, of the start of the run, or of the score; a row at `since` is included, one at `until` is not. `agent`
+        and `model` are those of the run, so a message without a run fits neither. Texts are decrypted where the ledger
+        has keys.
+
+        A batch has at most 1,000 rows, and memory holds one batch. Each batch is read by itself, and is a consistent
+        state; rows that are written meanwhile may be in a later batch. A row that cannot be read is passed to
+        `on_damage` as its error, and left out. Without `on_damage` the error is raised.
+
+        The types of columns are the same in every batch, and columns are added at the end only. Times are timestamps in
+        UTC with microseconds, JSON is text, and half of a surrogate pair, which Arrow cannot hold, becomes U+FFFD.
+        """
+        require(_TABLE, table=table)
+        require(STR_OR_NONE, model=model, agent=agent)
+        require(FUNCTION_OR_NONE, on_damage=on_damage)
+        chosen = Chosen(read_moment("since", since), read_moment("until", until), model, agent)
+        return read_frames(self._scope, table, chosen, on_damage)
 
     async def stats(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import NoneType
@@ -24,10 +24,8 @@ from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Deleted, Hit, Page, RulesLevel, Thread
 from chatledger.models.base import read_moment, refusing
-from chatledger.rules import Finding
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.check import check_branch
 from chatledger.storage.repositories.copy import copy_thread
 from chatledger.storage.repositories.creation import make_thread
 from chatledger.storage.repositories.cursors import page_size
@@ -197,18 +195,6 @@ class ThreadRepository:
         change = ThreadUpdate(values, None if archived is UNSET else archived, merge, expected)
         return await self._scope.write(lambda sql: update_thread(sql, self._scope.tenant, thread_id, change))
 
-    async def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]:
-        """The rules that a branch (None: the active one) breaks, R13 included, and the calls that are open at its end,
-        in order of seq.
-
-        Reads the whole branch, in bounded memory. Raises ThreadNotFound and BranchNotFound.
-        """
-        require(STR, thread_id=thread_id)
-        require(INT_OR_NONE, branch=branch)
-        return await self._scope.read(
-            lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch), snapshot=True
-        )
-
     async def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted:
         """Delete the thread for good, with its messages, branches, runs, feedback, outputs and values. Returns the
         number of rows by table. The id can be used again, unlike after `erasures.erase`. With `dry_run=True`,
@@ -253,7 +239,6 @@ class ThreadRepository:
         newest_first: bool = True,
         limit: int = 50,
         cursor: str | None = None,
-        after: str | None = None,
     ) -> Page[Thread]:
         """A page of the threads that match all given filters, newest activity first.
 
@@ -268,23 +253,20 @@ class ThreadRepository:
         `newest_first=False` begins at the other end. Threads of the same time are in the order of their ids.
 
         `limit` is the maximum number of threads, 50 by default and 1,000 at most. `cursor` continues behind the page
-        that returned it, in the same order and direction. `after`, the id of a thread, continues behind that thread,
-        wherever it stands now. Pass at most one of them.
+        that returned it, in the same order and direction.
 
         One statement reads a page, with the preview and the count of each thread. An index serves a user's list;
         threads that the other filters leave out are read on the way. The page's `damaged` has the errors of threads
         that cannot be read.
 
-        Raises InvalidCursor, also for the cursor of another order, ThreadNotFound for `after`, and LimitExceeded.
+        Raises InvalidCursor, also for the cursor of another order, and LimitExceeded.
         """
         chosen = _filter(self._scope.user_id, kind, archived, since, until)
-        require(STR_OR_NONE, cursor=cursor, after=after)
+        require(STR_OR_NONE, cursor=cursor)
         require(INT, limit=limit)
         require(_ORDER, order=order)
         require(BOOL, newest_first=newest_first)
-        if cursor is not None and after is not None:
-            raise InvalidArgument("after", "does not go with cursor; each says where the page begins, so pass one")
-        window = ThreadWindow(order, newest_first, page_size(limit), cursor, after)
+        window = ThreadWindow(order, newest_first, page_size(limit), cursor)
         return await self._scope.read(lambda sql: list_threads(sql, self._scope.tenant, chosen, window))
 
     async def search(

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from chatledger.errors import ChatLedgerError, MissingExtra
 from chatledger.ledger import Ledger
 from chatledger.storage.drivers.new_file import new_file
-from chatledger.storage.repositories.frames import frame_schema
+from chatledger.storage.repositories.frames import FrameTable, frame_schema
 
 if TYPE_CHECKING:
     import pyarrow
 
-FRAMES = ("messages", "calls", "runs", "scores")
+FRAMES: tuple[FrameTable, ...] = ("messages", "calls", "runs", "scores")
 WORDS = frozenset({"text", "reasoning", "content", "tool_names", "arguments", "result", "input", "error", "metadata"})
 """Columns without statistics, which would repeat the words of each row group in memory and at the end of the file."""
 GROUP_ROWS = 5_000
@@ -46,12 +46,11 @@ async def export_parquet(
     """
     schemas = {name: frame_schema(name) for name in FRAMES}  # raises MissingExtra before the folder is made
     os.makedirs(folder, exist_ok=True)
-    chosen = {"since": since, "until": until, "model": model, "agent": agent}
-    rows = {}
+    rows: dict[str, int] = {}
     with ExitStack() as unfinished:
         for name, schema in schemas.items():
             file = unfinished.enter_context(new_file(folder / f"{name}.parquet", replace=True))
-            batches = getattr(ledger.frames, name)(**chosen, on_damage=on_damage)
+            batches = ledger.frames(name, since=since, until=until, model=model, agent=agent, on_damage=on_damage)
             rows[name] = await _write(file, schema, batches, functools.partial(on_batch, name))
     return rows
 

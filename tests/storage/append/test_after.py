@@ -26,6 +26,7 @@ from chatledger.errors import (
     MessageNotFound,
     RunConflict,
 )
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
@@ -117,7 +118,7 @@ async def test_a_branch_of_a_branch_of_a_branch_shares_what_all_of_them_share(as
     assert texts(await asked.messages.history("t", branch=0)) == ["?", "!", "??", "!!", "after 4", "!"]
     assert texts(await asked.messages.history("t", branch=2)) == ["?", "!", "??", "!!", "after 4", "after 5", "and?"]
     assert await told(asked) == [(0, None, 6, False), (1, 5, 7, False), (2, 5, 7, False), (3, 2, 4, True)]
-    assert not await asked.threads.check("t")
+    assert not await findings_of(asked, "t")
 
 
 async def test_two_threads_have_branches_of_their_own(asked: Ledger) -> None:
@@ -371,7 +372,7 @@ async def test_the_rules_judge_on_the_message_that_is_followed(ledger: Ledger) -
     assert (again.replayed, again.messages) == (True, closed.messages)
     await ledger.messages.append("t", [result("call_0", "rain"), result("call_1", "fog")], after=2)
     assert [message.text for message in (await ledger.messages.history("t")).messages][2:] == ["rain", "fog"]
-    assert not await ledger.threads.check("t")
+    assert not await findings_of(ledger, "t")
 
 
 async def test_a_call_from_an_earlier_turn_is_still_known_to_wait(ledger: Ledger) -> None:
@@ -512,5 +513,5 @@ async def test_after_a_pop_and_a_rewind_the_batch_follows_the_remaining_messages
     assert texts(await asked.messages.history("t")) == ["?", "branch"]
     found = await asked.branches.alternatives("t", 2)
     assert [(one.message.text, one.branch) for one in found] == [("!", 0), ("end", 1), ("branch", 2)]
-    assert not await asked.threads.check("t")
+    assert not await findings_of(asked, "t")
     assert (await asked.threads.copy("t", branch=1)).message_count == 2

@@ -26,6 +26,7 @@ from chatledger.storage.append import preflight as preflight_module
 from chatledger.storage.append import write as write_module
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.databases import postgresql_append as postgresql_append_module
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 
@@ -229,7 +230,7 @@ async def test_a_thread_made_again_under_a_cached_tip_is_judged_again(database: 
         with pytest.raises(RuleViolation, match="R6"):
             await ledger.messages.append("t", [result("a")])
         await ledger.messages.append("t", [result("b")])
-        assert await ledger.threads.check("t") == []
+        assert await findings_of(ledger, "t") == []
 
 
 async def test_only_the_guard_stops_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +246,7 @@ async def test_only_the_guard_stops_a_stale_tip(pg_database: Database, monkeypat
             await wait_for(ledger, "a")
             await make_again(other)
             await ledger.messages.append("t", [result("a")])
-            assert [finding.rule for finding in await ledger.threads.check("t")] == ["R6", "R6"]
+            assert [finding.rule for finding in await findings_of(ledger, "t")] == ["R6", "R6"]
     finally:
         names["_statement"].cache_clear()
 
@@ -369,7 +370,7 @@ async def test_closing_answers_open_calls_before_the_batch(ledger: Ledger) -> No
         ("tool", "a", "synthetic", "r"),
         ("tool", "b", "synthetic", "r"),
     ]
-    assert await ledger.threads.check("t") == []
+    assert await findings_of(ledger, "t") == []
 
 
 async def test_closing_counts_the_results_that_the_batch_brings(ledger: Ledger) -> None:
@@ -621,7 +622,7 @@ async def test_closing_closes_every_gap_of_a_batch(ledger: Ledger) -> None:
     await ledger.messages.append("t", asked)
     stored = await ledger.messages.append("t", [*asked, user("still?")], on_open_calls="close")
     assert [message.seq for message in stored.messages] == [4, 5, 7]
-    assert await ledger.threads.check("t") == []
+    assert await findings_of(ledger, "t") == []
 
 
 async def test_a_violation_counts_only_the_messages_of_the_caller(ledger: Ledger) -> None:

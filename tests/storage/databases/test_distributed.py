@@ -31,6 +31,7 @@ from chatledger import (
 )
 from chatledger.errors import Erased, IdConflict, RunConflict
 from chatledger.storage.append import attempt
+from tests.checks import findings_of
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import call, result, texts, turn, user
@@ -229,7 +230,7 @@ async def content(ledger: Ledger) -> list[Any]:
     ]
     runs = sorted((run.run_id, run.status, run.error or "") for run in await ledger.runs.list())
     values = [(value.key, value.value) for value in await ledger.kv.list(("thread", "t"))]
-    findings = await ledger.threads.check("t")
+    findings = await findings_of(ledger, "t")
     return [messages, runs, values, findings]
 
 
@@ -278,7 +279,7 @@ async def test_two_processes_that_write_a_thread_at_once_store_each_turn_once(pg
     branching = [own.messages.append("t", [user("else")], after=5, branch=0) for _ in range(6) for own in ledgers]
     made = {one.messages[0].branch for one in await asyncio.gather(*branching)}
     assert made == set(range(1, 13))
-    assert await ledgers[0].threads.check("t") == []
+    assert await findings_of(ledgers[0], "t") == []
     for ledger in ledgers:
         await ledger.close()
 
@@ -342,7 +343,7 @@ async def test_an_append_whose_connection_is_lost_at_any_round_trip_is_stored_on
         assert cut == [trip <= APPEND + 1 for trip in range(1, 3 * APPEND)]
         assert replayed == unheard
         assert replayed.count(True) == (1 if where == "after" else 0)
-        assert await ledger.threads.check("t") == []
+        assert await findings_of(ledger, "t") == []
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
@@ -359,7 +360,7 @@ async def test_a_draft_whose_commit_is_not_heard_goes_on(proxy: Proxy, where: Cu
             proxy.cut(where, 4)
         assert texts(await ledger.messages.history("t"))[-1] == "0 1 2 3 4 5 "
         assert draft.message.state == "complete"
-        assert await ledger.threads.check("t") == []
+        assert await findings_of(ledger, "t") == []
 
 
 async def flushed(draft: Any) -> None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, closing
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import asyncpg
 import pytest
@@ -23,6 +23,7 @@ from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.repositories.alternatives import find_ways
 from chatledger.storage.repositories.branches import advance
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 from chatledger.storage.repositories.runs import find_runs
 from chatledger.storage.repositories.thread_ids import ids_with_prefix, iterate_ids
@@ -30,6 +31,7 @@ from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.storage.schema.tables import INSERTION_ORDER, tenants
 from chatledger.storage.schema.text import encode_key, write_mark
 from chatledger.types import OpenDraft
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.storage.raw import query
@@ -121,6 +123,13 @@ async def framed(batches: AsyncIterator[Any]) -> list[Any]:
     return [row async for batch in batches for row in batch.to_pylist()]
 
 
+def frames_of(table: FrameTable) -> list[Call]:
+    return [
+        lambda s, ids: framed(s.frames(table)),
+        lambda s, ids: framed(of_user(s, ids.user).frames(table, agent=ids.agent)),
+    ]
+
+
 async def checked(repositories: Repositories, thread_id: str | None = None) -> list[Any]:
     return [one async for one in repositories.check(thread_id)]
 
@@ -185,16 +194,15 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.threads.update(ids.thread, rules="strict"),
         lambda s, ids: s.threads.update(ids.thread, archived=True),
     ],
-    "threads.check": [
-        lambda s, ids: s.threads.check(ids.thread),
-        lambda s, ids: s.threads.check(ids.thread, branch=1),
+    "storage.check_thread": [
+        lambda s, ids: findings_of(s, ids.thread),
+        lambda s, ids: findings_of(s, ids.thread, branch=1),
     ],
     "threads.delete": [lambda s, ids: s.threads.delete(ids.thread)],
     "threads.search": [lambda s, ids: of_user(s, ids.user).threads.search("secret")],
     "threads.list": [
         lambda s, ids: s.threads.list(),
         lambda s, ids: of_user(s, ids.user).threads.list(),
-        lambda s, ids: s.threads.list(after=ids.thread),
     ],
     "threads.count": [lambda s, ids: of_user(s, ids.user).threads.count()],
     "messages.append": [
@@ -314,22 +322,7 @@ CALLS |= {
     ],
 }
 CALLS |= {
-    "frames.messages": [
-        lambda s, ids: framed(s.frames.messages()),
-        lambda s, ids: framed(of_user(s, ids.user).frames.messages(agent=ids.agent)),
-    ],
-    "frames.calls": [
-        lambda s, ids: framed(s.frames.calls()),
-        lambda s, ids: framed(of_user(s, ids.user).frames.calls(agent=ids.agent)),
-    ],
-    "frames.runs": [
-        lambda s, ids: framed(s.frames.runs()),
-        lambda s, ids: framed(of_user(s, ids.user).frames.runs(agent=ids.agent)),
-    ],
-    "frames.scores": [
-        lambda s, ids: framed(s.frames.scores()),
-        lambda s, ids: framed(of_user(s, ids.user).frames.scores(agent=ids.agent)),
-    ],
+    "frames": [call for table in get_args(FrameTable) for call in frames_of(table)],
     "follow": [lambda s, ids: followed(s, ids.thread)],
     "kv.get": [
         lambda s, ids: s.kv.get(("thread", ids.thread), ids.key),

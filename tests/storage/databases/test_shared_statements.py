@@ -16,6 +16,7 @@ from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION
 from chatledger.storage.databases import append_queue
 from chatledger.storage.drivers import urls
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, texts, turn
 from tests.faults.proxy import Proxy, proxied
@@ -89,7 +90,7 @@ async def test_turns_of_any_shape_are_stored_as_they_are_returned(ledger: Ledger
         stored += (await ledger.messages.history(thread_id, after=3)).messages
     assert [message for one in done for message in one.messages] == stored
     for thread_id in THREADS:
-        assert await ledger.threads.check(thread_id) == []
+        assert await findings_of(ledger, thread_id) == []
 
 
 async def test_tenants_and_branches_do_not_mix(ledger: Ledger, proxy: Proxy) -> None:
@@ -110,7 +111,7 @@ async def test_tenants_and_branches_do_not_mix(ledger: Ledger, proxy: Proxy) -> 
     assert texts(await other.messages.history("t0"))[-1] == "c"
     assert proxy.round_trips - before > 3
     for view in (ledger, other):
-        assert await view.threads.check("t0") == []
+        assert await findings_of(view, "t0") == []
 
 
 async def test_a_transaction_that_holds_a_branch_delays_only_the_append_to_it(

@@ -17,6 +17,7 @@ from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import find_path
 from chatledger.storage.history.window import Window
 from chatledger.types import Violation
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.storage.raw import query
@@ -234,7 +235,7 @@ async def require_the_rest(database: Database, ledger: Ledger, model: Model) -> 
     async for checked in ledger.check("t"):
         assert [found for found in checked.findings if found.rule in ("R2", "R10", "R11")] == []
     for branch in range(len(model.paths)):
-        found = [one for one in await ledger.threads.check("t", branch=branch) if one.rule in ("R2", "R11")]
+        found = [one for one in await findings_of(ledger, "t", branch=branch) if one.rule in ("R2", "R11")]
         assert found == []
         window = Window.of(ledger.messages._scope.tenant, "t", branch)
         stored, folded = await ledger.messages._scope.read(lambda sql, window=window: tips(sql, window))  # type: ignore[misc]

@@ -56,7 +56,6 @@ LISTS: dict[str, Work] = {
     "of a user by creation": lambda ledger: ledger.user("ada").threads.list(
         order="created", newest_first=False, limit=50
     ),
-    "behind a thread": lambda ledger: ledger.user("ada").threads.list(after="t5000", limit=50),
 }
 FORKS: Work = lambda ledger: ledger.threads.list(limit=20)  # noqa: E731
 LEFT: dict[str, Work] = {"partials": lambda ledger: ledger.drafts.list(abandoned_for=0)}

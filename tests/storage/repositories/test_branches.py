@@ -9,6 +9,7 @@ import pytest
 from chatledger import ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.types import Branch
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import count_rows, query
@@ -239,7 +240,7 @@ async def test_closing_open_calls_on_a_fork_leaves_the_other_branch_open(ledger:
     closed = await ledger.messages.close_open_calls("t", reason="gone")
     assert texts(await ledger.messages.history("t")) == ["?", "", "gone", "gone"]
     assert closed.version == 4
-    assert [finding.seq for finding in await ledger.threads.check("t", branch=0) if finding.open] == [2, 2]
+    assert [finding.seq for finding in await findings_of(ledger, "t", branch=0) if finding.open] == [2, 2]
 
 
 async def test_a_fork_after_a_partial_message_is_refused(ledger: Ledger) -> None:

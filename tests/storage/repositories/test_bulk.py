@@ -10,6 +10,7 @@ from chatledger import ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, 
 from chatledger.errors import IdConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.bulk import PreparedThread, load_threads, prepare_thread
+from tests.checks import findings_of
 from tests.conversations import assistant, call, result, turn, user
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -39,7 +40,7 @@ async def test_a_loaded_thread_equals_an_appended_one(ledger: Ledger) -> None:
     ):
         same = {"created_at": None}
         assert one.model_copy(update=same) == two.model_copy(update=same)
-    assert await ledger.threads.check("loaded") == await other.threads.check("loaded")
+    assert await findings_of(ledger, "loaded") == await findings_of(other, "loaded")
 
 
 async def test_a_loaded_thread_goes_on(ledger: Ledger) -> None:

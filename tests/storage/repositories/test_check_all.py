@@ -14,6 +14,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import check_all, thread_ids
 from chatledger.storage.repositories.thread_ids import iterate_ids
 from chatledger.types import CheckedThread
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query
@@ -79,7 +80,7 @@ async def test_every_thread_is_judged_as_by_itself(ledger: Ledger, monkeypatch: 
     assert [one.thread_id for one in found] == ["empty", "open", "orphan", "t000", "t001", "t002"]
     for one in found:
         assert one.thread_id is not None
-        assert list(one.findings) == await ledger.threads.check(one.thread_id)
+        assert list(one.findings) == await findings_of(ledger, one.thread_id)
         assert await checked(ledger, one.thread_id) == [one]
 
 
@@ -91,7 +92,7 @@ async def test_damage_on_another_branch_is_found(
     await fill(ledger, 2)
     await ledger.branches.fork("t000", 1)
     await query(database, """UPDATE messages SET custom_data = '{"a' WHERE seq = 4 AND thread_id = 't000'""")
-    assert await ledger.threads.check("t000") == []
+    assert await findings_of(ledger, "t000") == []
     (damaged, whole) = await checked(ledger)
     assert [(one.seq, one.rule, one.severity) for one in damaged.findings] == [(4, "R11", "error")]
     assert damaged.findings[0].detail.startswith("messages.custom_data of 't000', 0, 4: ")

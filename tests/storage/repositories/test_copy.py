@@ -26,6 +26,7 @@ from chatledger import (
 from chatledger.errors import BranchNotFound, Erased, IdConflict, InvalidCursor, LimitExceeded
 from chatledger.storage.history import path
 from chatledger.storage.repositories import copy
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import count_rows, query
@@ -63,7 +64,7 @@ async def test_a_copy_is_the_path_as_a_thread_of_its_own(database: Database, sou
     assert len(await source.branches.list("c")) == 1
     rows = await query(database, "SELECT branch, seq, call_branch, call_seq FROM tool_results WHERE thread_id = 'c'")
     assert sorted(rows) == [(0, 3, 0, 2), (0, 4, 0, 2)]
-    assert not await source.threads.check("c")
+    assert not await findings_of(source, "c")
 
 
 async def test_any_branch_is_copied_up_to_any_message(source: Ledger) -> None:
@@ -109,7 +110,7 @@ async def test_a_call_without_a_result_waits_in_the_copy_too(ledger: Ledger) -> 
         with pytest.raises(RuleViolation, match="R6"):
             await ledger.messages.append(thread.thread_id, [result("c")])
         await ledger.messages.append(thread.thread_id, [*map(result, missing), assistant("done")])
-        assert not await ledger.threads.check(thread.thread_id)
+        assert not await findings_of(ledger, thread.thread_id)
 
 
 async def test_recorded_violations_and_redactions_are_kept(ledger: Ledger) -> None:
@@ -192,7 +193,7 @@ async def test_a_long_thread_is_copied_in_bounded_memory(ledger: Ledger) -> None
     assert peak < 12_000_000
     copied = [message async for message in ledger.messages.iterate("c")]
     assert bare(copied) == bare([message async for message in ledger.messages.iterate("s")])
-    assert not await ledger.threads.check("c")
+    assert not await findings_of(ledger, "c")
 
 
 async def test_the_first_append_to_a_copy_needs_no_preflight(source: Ledger) -> None:

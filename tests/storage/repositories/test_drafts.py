@@ -31,6 +31,7 @@ from chatledger.storage.append.request import make_request
 from chatledger.storage.repositories import drafts
 from chatledger.storage.repositories.branches import advance
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
@@ -88,7 +89,7 @@ async def test_a_draft_grows_in_its_place_and_is_completed(asked: Ledger) -> Non
     assert await last(asked) == whole
     assert (whole.content, whole.state, whole.response_metadata) == ("Sunny.", "complete", {"model": "m"})
     assert (whole.message_id, whole.created_at) == (opened.message_id, opened.created_at)
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
 
 
 async def test_every_kind_of_piece_is_stored_as_it_grows(asked: Ledger) -> None:
@@ -135,10 +136,10 @@ async def test_calls_are_open_once_the_message_is_complete(asked: Ledger) -> Non
     async with stream(asked, run_id="r") as draft:
         await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
         await draft.flush()
-        assert [finding.rule for finding in await asked.threads.check("t")] == ["R10"]
-    assert [finding.rule for finding in await asked.threads.check("t")] == ["R6"]
+        assert [finding.rule for finding in await findings_of(asked, "t")] == ["R10"]
+    assert [finding.rule for finding in await findings_of(asked, "t")] == ["R6"]
     await asked.messages.append("t", [result("a"), assistant("!")], run_id="r")
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
 
 
 async def test_text_is_written_during_a_pause(asked: Ledger) -> None:
@@ -256,7 +257,7 @@ async def test_earlier_calls_of_the_turn_stay_open_when_a_draft_is_interrupted(a
             await draft.feed(ToolCallDelta(id="b", name="f", arguments="{}"))
             raise KeyError
     await asked.messages.append("t", [result("a"), user("next")])
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
 
 
 async def test_a_draft_is_judged_when_it_is_entered(asked: Ledger) -> None:
@@ -343,7 +344,7 @@ async def test_interrupting_cuts_a_live_draft_and_closes_open_calls(asked: Ledge
         ("tool", "synthetic", "a"),
         ("user", "complete", None),
     ]
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
 
 
 async def test_a_draft_may_interrupt_the_live_draft_of_another(asked: Ledger) -> None:
@@ -466,7 +467,7 @@ async def test_lenient_rules_answer_the_calls_of_an_abandoned_partial_as_strict_
     await pass_time(asked, NEVER + 1)
     await asked.messages.append("t", [user("next")], rules="lenient")
     assert await states(asked) == ["complete", "interrupted", "synthetic", "complete"]
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
 
 
 async def test_a_partial_message_of_the_future_is_abandoned(asked: Ledger) -> None:
@@ -554,7 +555,7 @@ async def test_an_append_completes_the_partial_message_of_its_id(asked: Ledger, 
     assert (await last(asked)).tool_calls == WHOLE.tool_calls
     assert (await asked.messages.append("t", [WHOLE], run_id="r")).replayed
     await asked.messages.append("t", [result("a"), result("b"), assistant("!")], run_id="r")
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
 
 
 async def test_a_message_that_shrinks_leaves_no_rows_behind(asked: Ledger) -> None:

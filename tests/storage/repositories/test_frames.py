@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -27,6 +27,7 @@ from chatledger import (
 )
 from chatledger.errors import DamagedCell, MissingExtra
 from chatledger.storage.repositories.frame_rows import POSITIONS, THREADS
+from chatledger.storage.repositories.frames import FrameTable
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.repositories.test_check_all import counted
@@ -66,7 +67,7 @@ async def test_messages_are_those_of_the_histories(own: Ledger) -> None:
     await conversations(own)
     await own.branches.fork("b", 1)
     await own.messages.append("b", [assistant("other")])
-    found = await rows(own.frames.messages())
+    found = await rows(own.frames("messages"))
     said = [message for thread in "abc" for message in await own.messages.history(thread)]
     assert [(row["thread_id"], row["seq"], row["branch"]) for row in found] == [
         (message.thread_id, message.seq, message.branch) for message in said
@@ -85,7 +86,7 @@ async def test_parts_and_reasoning_are_texts_and_json(own: Ledger) -> None:
     await own.threads.create("t")
     parts = [ThinkPart(text="hm"), TextPart(text="su"), TextPart(text="n")]
     await own.messages.append("t", [user("?"), ChatMessage(role="assistant", content=parts, reasoning="why")])
-    first, second = await rows(own.frames.messages())
+    first, second = await rows(own.frames("messages"))
     assert (first["text"], first["content"], first["reasoning"]) == ("?", None, None)
     assert (second["text"], second["reasoning"]) == ("sun", "whyhm")
     assert second["content"] == (
@@ -104,7 +105,7 @@ async def test_calls_have_the_result_on_the_active_branch(own: Ledger) -> None:
     )
     await own.branches.activate("f", 1)
     columns = ("thread_id", "seq", "call_index", "call_id", "name", "arguments", "result_seq", "result", "is_error")
-    found = [tuple(row[name] for name in columns) for row in await rows(own.frames.calls())]
+    found = [tuple(row[name] for name in columns) for row in await rows(own.frames("calls"))]
     assert found == [
         *[
             one
@@ -116,7 +117,7 @@ async def test_calls_have_the_result_on_the_active_branch(own: Ledger) -> None:
         ],
         ("f", 2, 0, "k", "map", '{"b":2}', 3, "near", True),
     ]
-    [answered] = [row for row in await rows(own.user("bob").frames.calls()) if row["result"]]
+    [answered] = [row for row in await rows(own.user("bob").frames("calls")) if row["result"]]
     [_, _, tool] = await own.messages.history("c")
     assert (answered["called_at"], answered["answered_at"]) == (NOON + timedelta(hours=2), tool.created_at)
     assert (answered["agent"], answered["model"], answered["run_id"]) == ("agent c", "m", "rc")
@@ -124,7 +125,7 @@ async def test_calls_have_the_result_on_the_active_branch(own: Ledger) -> None:
 
 async def test_runs_have_usage_and_json(own: Ledger) -> None:
     await conversations(own)
-    found = await rows(own.user("bob").frames.runs())
+    found = await rows(own.user("bob").frames("runs"))
     stored = await own.runs.get("rc")
     assert found == [
         {
@@ -134,12 +135,12 @@ async def test_runs_have_usage_and_json(own: Ledger) -> None:
             "started_at": stored.started_at, "ended_at": stored.ended_at,
         }
     ]  # fmt: skip
-    assert [row["run_id"] for row in await rows(own.frames.runs())] == ["ra", "rb", "rc"]
+    assert [row["run_id"] for row in await rows(own.frames("runs"))] == ["ra", "rb", "rc"]
 
 
 async def test_scores_are_those_that_count(own: Ledger) -> None:
     await conversations(own)
-    found = await rows(own.frames.scores())
+    found = await rows(own.frames("scores"))
     assert [(row["run_id"], row["score"], row["kwargs"]) for row in found] == [
         (run, 4.0, '{"why":"ü"}') for run in ("ra", "rb", "rc")
     ]
@@ -150,6 +151,7 @@ async def test_scores_are_those_that_count(own: Ledger) -> None:
     assert {row["feedback_id"]: row["created_at"] for row in found} == current
 
 
+TABLES = get_args(FrameTable)
 FILTERS: list[tuple[dict[str, Any], str]] = [
     ({"user_id": "ada"}, "ab"),
     ({"model": "m"}, "ac"),
@@ -162,31 +164,31 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("chosen", "threads"), FILTERS)
 async def test_filters_choose_rows_of_every_frame(own: Ledger, chosen: dict[str, Any], threads: str) -> None:
     await conversations(own)
-    frames = of_user(own, chosen.get("user_id")).frames
     given = {name: value for name, value in chosen.items() if name != "user_id"}
-    for frame in (frames.messages, frames.calls, frames.runs, frames.scores):
-        assert {row["thread_id"] for row in await rows(frame(**given))} == set(threads)
+    for table in TABLES:
+        found = await rows(of_user(own, chosen.get("user_id")).frames(table, **given))
+        assert {row["thread_id"] for row in found} == set(threads)
 
 
 async def test_since_and_until_are_about_the_time_of_the_row(own: Ledger) -> None:
     await conversations(own)
     one = NOON + timedelta(hours=1)
     for since, until, threads in ((one, None, "bc"), (None, one, "a"), (one, one + timedelta(hours=1), "b")):
-        for frame in (own.frames.calls, own.frames.scores):
-            assert {row["thread_id"] for row in await rows(frame(since=since, until=until))} == set(threads)
-        dated = await rows(own.frames.messages(since=since, until=until))
+        for table in ("calls", "scores"):
+            found = await rows(own.frames(table, since=since, until=until))
+            assert {row["thread_id"] for row in found} == set(threads)
+        dated = await rows(own.frames("messages", since=since, until=until))
         assert {row["thread_id"] for row in dated if row["role"] == "user"} == set(threads)
     started = (await own.runs.get("rb")).started_at
-    assert [row["run_id"] for row in await rows(own.frames.runs(since=started))] == ["rb", "rc"]
+    assert [row["run_id"] for row in await rows(own.frames("runs", since=started))] == ["rb", "rc"]
     with pytest.raises(InvalidArgument, match="since"):
-        own.frames.runs(since=datetime(2024, 5, 1))  # noqa: DTZ001 - that is the case
+        own.frames("runs", since=datetime(2024, 5, 1))  # noqa: DTZ001 - that is the case
 
 
 async def test_a_users_ledger_has_the_users_rows_only(own: Ledger) -> None:
     await conversations(own)
-    bob = own.user("bob").frames
-    for frame in (bob.messages, bob.calls, bob.runs, bob.scores):
-        assert {row["thread_id"] for row in await rows(frame())} == {"c"}
+    for table in TABLES:
+        assert {row["thread_id"] for row in await rows(own.user("bob").frames(table))} == {"c"}
 
 
 async def test_batches_are_bounded_and_cover_everything(ledger: Ledger) -> None:
@@ -197,7 +199,7 @@ async def test_batches_are_bounded_and_cover_everything(ledger: Ledger) -> None:
     for start in range(0, len(long), 500):
         await ledger.messages.append("t0007", long[start : start + 500], rules="lenient")
     await ledger.messages.append("t0519", [user("last")])
-    batches = [batch async for batch in ledger.frames.messages()]
+    batches = [batch async for batch in ledger.frames("messages")]
     assert max(batch.num_rows for batch in batches) <= POSITIONS
     table = pa.Table.from_batches(batches)
     assert table["text"].to_pylist() == [*(str(number) for number in range(POSITIONS + 300)), "last"]
@@ -207,18 +209,18 @@ async def test_batches_are_bounded_and_cover_everything(ledger: Ledger) -> None:
 async def test_what_arrow_cannot_hold_is_replaced(own: Ledger) -> None:
     await own.threads.create("t")
     await own.messages.append("t", [user("a\ud800b\0"), assistant("😀")])
-    assert [row["text"] for row in await rows(own.frames.messages())] == ["a\ufffdb\0", "😀"]
+    assert [row["text"] for row in await rows(own.frames("messages"))] == ["a\ufffdb\0", "😀"]
 
 
 async def test_a_cost_is_rounded_and_a_huge_one_refused(own: Ledger) -> None:
     await own.threads.create("t")
     await own.runs.start("t", run_id="r")
     await own.runs.finish("r", status="completed", usage=Usage(cost="0.1234567890125"))
-    assert (await rows(own.frames.runs()))[0]["cost"] == Decimal("0.123456789012")
+    assert (await rows(own.frames("runs")))[0]["cost"] == Decimal("0.123456789012")
     await own.runs.start("t", run_id="s")
     await own.runs.finish("s", status="completed", usage=Usage(cost="1e30"))
     with pytest.raises(StorageError, match="the cost of run 's' has more than 26 digits"):
-        await rows(own.frames.runs())
+        await rows(own.frames("runs"))
 
 
 async def test_a_damaged_row_is_raised_or_told(sqlite_database: Database) -> None:
@@ -228,20 +230,20 @@ async def test_a_damaged_row_is_raised_or_told(sqlite_database: Database) -> Non
             file.execute("UPDATE messages SET residual = '{' WHERE thread_id = 'b' AND seq = 1")
             file.execute("UPDATE runs SET metadata = '{' WHERE run_id = 'ra'")
             file.execute("UPDATE feedback SET kwargs = '{' WHERE run_id = 'rc'")
-        for frame in (ledger.frames.messages, ledger.frames.runs, ledger.frames.scores):
+        for table in ("messages", "runs", "scores"):
             with pytest.raises(DamagedCell):
-                await rows(frame())
+                await rows(ledger.frames(table))
         told: list[ChatLedgerError] = []
-        found = await rows(ledger.frames.messages(on_damage=told.append))
+        found = await rows(ledger.frames("messages", on_damage=told.append))
         assert (len(found), [str(error) for error in told]) == (8, [str(told[0])])
-        assert [row["run_id"] for row in await rows(ledger.frames.runs(on_damage=told.append))] == ["rb", "rc"]
-        await rows(ledger.frames.scores(on_damage=told.append))
+        assert [row["run_id"] for row in await rows(ledger.frames("runs", on_damage=told.append))] == ["rb", "rc"]
+        await rows(ledger.frames("scores", on_damage=told.append))
         assert len(told) == 4  # of run "ra" twice, because the scores look at the runs as well
 
 
 async def test_the_schema_of_a_frame_without_rows(ledger: Ledger) -> None:
     await ledger.threads.create("t")
-    assert [batch async for batch in ledger.frames.messages()] == []
+    assert [batch async for batch in ledger.frames("messages")] == []
 
 
 async def test_the_number_of_statements_does_not_grow_with_the_threads(
@@ -253,11 +255,11 @@ async def test_the_number_of_statements_does_not_grow_with_the_threads(
             await ledger.threads.create(f"t{number}")
             await ledger.messages.append(f"t{number}", turn())
         with counted(monkeypatch) as sent:
-            assert len(await rows(ledger.frames.calls())) == 80
+            assert len(await rows(ledger.frames("calls"))) == 80
         assert len(sent) == 5
 
 
 async def test_without_pyarrow_the_extra_is_named(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match=r"pip install 'chatledger\[frames\]'"):
-        ledger.frames.messages()
+        ledger.frames("messages")

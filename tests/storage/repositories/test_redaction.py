@@ -16,6 +16,7 @@ import pytest
 from chatledger import ChatMessage, ImagePart, KeyRing, Ledger, TextPart, ThinkPart
 from chatledger.errors import DamagedCell, EncryptionError, IdConflict, MessageNotFound
 from chatledger.storage.schema.tables import metadata
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query
@@ -76,7 +77,7 @@ async def test_no_word_is_left_and_every_link_stays(database: Database, filled: 
         ]
         assert [violation.rule for violation in new.violations] == ["R11"]
     assert await query(database, "SELECT count(*) FROM tool_results") == [(2,)]
-    assert [finding.rule for finding in await filled.threads.check("t") if finding.rule != "R11"] == []
+    assert [finding.rule for finding in await findings_of(filled, "t") if finding.rule != "R11"] == []
 
 
 async def test_content_keeps_its_form(filled: Ledger) -> None:

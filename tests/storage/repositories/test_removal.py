@@ -26,6 +26,7 @@ from chatledger.storage.append.attempt import Attempted, attempt, attempt_locked
 from chatledger.storage.append.request import make_request
 from chatledger.storage.repositories.outputs import add_outputs
 from chatledger.types import CallPlace
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
@@ -68,7 +69,7 @@ async def test_a_popped_result_leaves_its_call_open_at_any_level(ledger: Ledger,
             await ledger.messages.append("t", [user("next")])
     again = await ledger.messages.append("t", [result("b", "late"), assistant("!")])
     assert again.first_seq == 6
-    assert [found for found in await ledger.threads.check("t") if found.severity == "error"] == []
+    assert [found for found in await findings_of(ledger, "t") if found.severity == "error"] == []
 
 
 @pytest.mark.parametrize("how", ["append", "close", "transaction", "kv", "cached"])
@@ -108,7 +109,7 @@ async def test_a_call_is_answered_again_where_a_fork_still_has_its_first_result(
     await ledger.branches.activate("t", 0)
     await ledger.messages.append("t", [user("next")])
     for branch in (0, 1):
-        assert [found.rule for found in await ledger.threads.check("t", branch=branch) if found.rule != "R13"] == []
+        assert [found.rule for found in await findings_of(ledger, "t", branch=branch) if found.rule != "R13"] == []
 
 
 @pytest.mark.parametrize("level", ["lenient", "strict"])
@@ -184,7 +185,7 @@ async def test_forty_pops_through_two_ledgers_give_forty_messages(database: Data
         assert sorted(message.seq for message in popped if message and message.seq) == list(range(6, 46))
         history = await two.messages.history("t")
         assert (history.messages, history.version) == (stored[:5], 85)
-        assert [found.rule for found in await one.threads.check("t") if found.rule != "R13"] == []
+        assert [found.rule for found in await findings_of(one, "t") if found.rule != "R13"] == []
 
 
 async def test_pops_and_appends_at_once_lose_nothing(database: Database) -> None:
@@ -198,7 +199,7 @@ async def test_pops_and_appends_at_once_lose_nothing(database: Database) -> None
         popped = [one for one in done if isinstance(one, ChatMessage)]
         left = (await one.messages.history("t")).messages
         assert sorted(int(message.text) for message in [*popped, *left]) == list(range(30))
-        assert [found.rule for found in await one.threads.check("t") if found.rule != "R13"] == []
+        assert [found.rule for found in await findings_of(one, "t") if found.rule != "R13"] == []
 
 
 async def test_600_popped_turns_make_no_branch(database: Database, ledger: Ledger) -> None:
@@ -312,7 +313,7 @@ async def test_lenient_records_what_lost_its_other_half(database: Database, ledg
     await ledger.messages.remove("t", stored[2].message_id or "")
     history = (await ledger.messages.history("t")).messages
     assert [one.detail for one in history[1].violations] == ["the result of a call was retracted"]
-    assert ("R6", 2) in [(one.rule, one.seq) for one in await ledger.threads.check("t")]
+    assert ("R6", 2) in [(one.rule, one.seq) for one in await findings_of(ledger, "t")]
     await ledger.messages.append("t", [result("a", "again")])  # its call waits again
     assert (await ledger.messages.history("t")).messages[-1].violations == []
     await ledger.messages.remove("t", stored[1].message_id or "")
@@ -334,7 +335,7 @@ async def reopened(ledger: Ledger, at: int | None = None) -> list[ChatMessage]:
 
 
 async def waiting(ledger: Ledger, branch: int | None = None) -> list[str]:
-    return [one.detail for one in await ledger.threads.check("t", branch=branch) if one.open]
+    return [one.detail for one in await findings_of(ledger, "t", branch=branch) if one.open]
 
 
 @pytest.mark.parametrize("branch", [0, 1])
@@ -462,7 +463,7 @@ async def test_a_retraction_before_an_abandoned_draft_interrupts_it(ledger: Ledg
         (3, "complete"),
         (4, "interrupted"),
     ]
-    assert [found for found in await ledger.threads.check("t") if found.rule in ("R2", "R10")] == []
+    assert [found for found in await findings_of(ledger, "t") if found.rule in ("R2", "R10")] == []
 
 
 # --- Repeats of an append ---------------------------------------------------------------------------------------------
@@ -611,7 +612,7 @@ async def test_check_finds_a_row_that_another_program_deleted(database: Database
     await ledger.messages.pop("t")
 
     async def found() -> list[tuple[int, str]]:
-        return [(one.seq, one.rule) for one in await ledger.threads.check("t") if one.rule == "R2"]
+        return [(one.seq, one.rule) for one in await findings_of(ledger, "t") if one.rule == "R2"]
 
     assert await found() == []
     await query(database, "UPDATE branches SET absent = 1")

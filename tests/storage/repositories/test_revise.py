@@ -23,6 +23,7 @@ from chatledger import (
 )
 from chatledger.errors import DraftLive, IdConflict, LimitExceeded, MessageNotFound
 from chatledger.storage.schema.tables import metadata
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
@@ -463,6 +464,6 @@ async def test_windows_and_check_pass_over_the_positions_of_revisions(asked: Led
     assert (await asked.messages.history("t", newest=3)).messages == messages[6:]
     assert (await asked.messages.history("t", limit=4, before=10)).messages == messages[3:7]
     assert [message async for message in asked.messages.iterate("t")] == messages
-    assert [one for one in await asked.threads.check("t") if one.severity == "error"] == []
+    assert [one for one in await findings_of(asked, "t") if one.severity == "error"] == []
     branch = await asked.branches.fork("t", 9)
     assert (await asked.messages.history("t", branch=branch.branch)).messages == messages[:7]

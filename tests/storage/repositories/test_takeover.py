@@ -24,6 +24,7 @@ from chatledger import (
 )
 from chatledger.errors import DraftLive, DraftLost, LimitExceeded
 from chatledger.models.deltas import Growing
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
@@ -69,7 +70,7 @@ async def test_a_draft_takes_over_in_the_same_place(asked: Ledger, resume: str, 
     assert (whole.content, whole.state, whole.run_id) == (ENDS[resume], "complete", "r")
     assert (whole.message_id, whole.seq, whole.created_at) == (before.message_id, 2, before.created_at)
     assert await states(asked) == ["complete", "complete"]
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
     await asked.messages.append("t", turn())
     for again in ENDS:
         async with resumed(asked, again, run_id="r", **same) as draft:
@@ -117,7 +118,7 @@ async def test_a_call_that_was_half_streamed_is_continued(asked: Ledger, index: 
     whole = await last(asked)
     assert whole.tool_calls == [call("a", "f"), ToolCall(id="b", name="g", arguments='{"hours": 3}')]
     await asked.messages.append("t", [result("a"), result("b"), assistant("!")], run_id="r")
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
 
 
 @pytest.mark.parametrize("id_", ["b", None])
@@ -136,7 +137,7 @@ async def test_half_a_call_is_gone_if_the_message_starts_again(asked: Ledger) ->
         await draft.feed("Sunny.")
     whole = await last(asked)
     assert (whole.content, whole.reasoning, whole.tool_calls) == ("Sunny.", None, None)
-    assert await asked.threads.check("t") == []
+    assert await findings_of(asked, "t") == []
 
 
 def chat(**delta: Any) -> dict[str, Any]:

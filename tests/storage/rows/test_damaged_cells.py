@@ -14,6 +14,7 @@ from chatledger import ChatLedgerError, Feedback, KeyRing, Ledger, StorageError
 from chatledger.errors import DamagedCell, EncryptionError
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.tables import metadata
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.storage.raw import Run, raw_connection
@@ -391,7 +392,7 @@ async def test_a_window_beside_a_damaged_message_is_read(database: Database, led
     with pytest.raises(DamagedCell, match=r"^messages\.custom_data of 't', 0, 2: "):
         await ledger.messages.history("t")
     assert [message.seq for message in await ledger.messages.history("t", after=2)] == [3, 4, 5]
-    found = [(one.seq, one.rule, one.severity) for one in await ledger.threads.check("t") if one.severity == "error"]
+    found = [(one.seq, one.rule, one.severity) for one in await findings_of(ledger, "t") if one.severity == "error"]
     assert found == [(2, "R11", "error")]
 
 

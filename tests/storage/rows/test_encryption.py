@@ -18,6 +18,7 @@ from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.columns import Key
 from chatledger.storage.schema.tables import metadata
 from chatledger.storage.schema.text import CIPHERTEXT_HEADER
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, texts, turn, user
 from tests.reasons import because
@@ -250,7 +251,7 @@ async def test_a_redacted_message_stays_redacted(database: Database) -> None:
         await ledger.messages.redact("t", 3, branch=0)
         stored = (await ledger.messages.history("t", branch=0)).messages[2]
         assert (stored.content, [call.arguments for call in stored.tool_calls or ()]) == ("[redacted]", ["{}", "{}"])
-        assert await ledger.threads.check("t", branch=0) is not None
+        assert await findings_of(ledger, "t", branch=0) is not None
 
 
 async def test_a_transaction_encrypts_as_well(database: Database) -> None:

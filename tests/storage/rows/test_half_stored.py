@@ -6,6 +6,7 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, StorageError, TextPart
 from chatledger.storage.repositories import check
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.storage.raw import query
@@ -57,9 +58,9 @@ async def test_a_check_finds_a_half_stored_message_and_goes_on(
     database: Database, filled: Ledger, statements: str, seq: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "BATCH", batch)
-    assert [found.rule for found in await filled.threads.check("t")] == []
+    assert [found.rule for found in await findings_of(filled, "t")] == []
     await harm(database, statements)
-    findings = await filled.threads.check("t")
+    findings = await findings_of(filled, "t")
     assert [(found.seq, found.rule) for found in findings if "in half" in found.detail] == [(seq, "R11")]
     assert not any(found.rule == "R2" for found in findings)
 
@@ -67,10 +68,10 @@ async def test_a_check_finds_a_half_stored_message_and_goes_on(
 @pytest.mark.parametrize(("gone", "told"), [(3, 4), (6, 6)])
 async def test_a_check_finds_a_missing_message(database: Database, filled: Ledger, gone: int, told: int) -> None:
     await harm(database, f"DELETE FROM tool_results WHERE seq = {gone}; DELETE FROM messages WHERE seq = {gone}")
-    assert [found.seq for found in await filled.threads.check("t") if found.rule == "R2"] == [told]
+    assert [found.seq for found in await findings_of(filled, "t") if found.rule == "R2"] == [told]
 
 
 async def test_a_check_of_a_branch_whose_messages_are_all_missing(database: Database, filled: Ledger) -> None:
     for table in ("tool_results", "tool_calls", "message_parts", "messages"):
         await query(database, f"DELETE FROM {table}")
-    assert [(found.seq, found.rule) for found in await filled.threads.check("t")] == [(6, "R2")]
+    assert [(found.seq, found.rule) for found in await findings_of(filled, "t")] == [(6, "R2")]

@@ -13,6 +13,7 @@ import pytest
 from chatledger import Ledger, StorageError
 from chatledger.admin import backup, restore
 from chatledger.storage.upgrade import backup as backup_module
+from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.postgres import Server, find_binaries
@@ -32,7 +33,7 @@ async def versions(path: Path | str) -> dict[str, int]:
     found = {}
     async with Ledger.open(path) as ledger:
         for thread in await ledger.threads.list(limit=100):
-            assert await ledger.threads.check(thread.thread_id) == []
+            assert await findings_of(ledger, thread.thread_id) == []
             history = await ledger.messages.history(thread.thread_id)
             assert len(history.messages) == history.version
             found[thread.thread_id] = history.version

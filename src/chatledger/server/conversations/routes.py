@@ -26,6 +26,7 @@ from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import PathId
 from chatledger.server.state import Asking, Mine, Who
+from chatledger.storage.repositories.thread_list import cursor_behind
 
 router = json_router(
     prefix="/conversations",
@@ -58,8 +59,12 @@ async def list_conversations(
     ledger: Mine, after: After = None, limit: PageSize = 20, order: Order = "desc"
 ) -> ConversationList:
     """List conversations by their creation, archived ones too."""
+    newest_first = order == "desc"
+    cursor = None
+    if after is not None:
+        cursor = cursor_behind(await ledger.threads.get(after), newest_first=newest_first)
     page = await ledger.threads.list(
-        kind=KIND, archived=None, order="created", newest_first=order == "desc", limit=limit, after=after
+        kind=KIND, archived=None, order="created", newest_first=newest_first, limit=limit, cursor=cursor
     )
     data = [ConversationResource.of(thread) for thread in page.items]
     return ConversationList(data=data, has_more=page.next_cursor is not None, **_ends([one.id for one in data]))

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from chatledger.errors import ChatLedgerError, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.rules import Finding, check_messages, missing
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, Segment, cut, find_path, load_each
 from chatledger.storage.history.window import Window
@@ -21,6 +22,13 @@ BATCH = 1_000
 
 Stored = tuple[int, int, ChatMessage | ChatLedgerError]
 """A branch, a seq, and its message or the reason why it cannot be read."""
+
+
+async def check_thread(scope: Scope, thread_id: str, branch: int | None = None) -> list[Finding]:
+    """The findings of one branch (None: the active one) in order of seq, with the calls that are open at its end. Reads
+    the whole branch, in bounded memory. Raises ThreadNotFound and BranchNotFound.
+    """
+    return await scope.read(lambda sql: check_branch(sql, scope.tenant, thread_id, branch), snapshot=True)
 
 
 def check_branch(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> list[Finding]:

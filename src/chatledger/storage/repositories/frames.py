@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from datetime import datetime
+from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from chatledger.arguments import FUNCTION_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import ChatLedgerError, MissingExtra, StorageError
-from chatledger.models.base import read_moment
 from chatledger.models.json import dumps
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -38,6 +36,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FrameTable: TypeAlias = Literal["messages", "calls", "runs", "scores"]
+"""The tables that `ledger.frames` reads."""
+
 
 class _Read(Protocol):
     def __call__(
@@ -45,165 +46,76 @@ class _Read(Protocol):
     ) -> Sequence[Any]: ...
 
 
-class FrameRepository:
-    """Each call returns an async iterator of `pyarrow.RecordBatch`, which needs the extra `frames`.
+def read_frames(
+    scope: Scope, table: FrameTable, chosen: Chosen, on_damage: Callable[[ChatLedgerError], object] | None
+) -> AsyncIterator[pyarrow.RecordBatch]:
+    """Raises MissingExtra."""
+    reader = _Reader(scope, chosen, _raise if on_damage is None else on_damage)
+    return reader.read(table, _batch_maker(table))
 
-    All four take the same filters, and a row fits each given one. `since` and `until` are
-    about the time of the message, of the message with the call, of the start of the run, or of the score; a row at
-    `since` is included, one at `until` is not. `agent` and `model` are those of the run, so a message without
-    a run fits neither. Texts are decrypted where the ledger has keys.
 
-    A batch has at most 1,000 rows, and memory holds one batch. Each batch is read by itself, and is a consistent state;
-    rows that are written meanwhile may be in a later batch. A row that cannot be read is passed to `on_damage` as its
-    error, and left out. Without `on_damage` the error is raised.
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    scope: Scope
+    chosen: Chosen
+    note: Callable[[ChatLedgerError], object]
 
-    The types of columns are the same in every batch, and columns are added at the end only. Times are timestamps in UTC
-    with microseconds, JSON is text, and half of a surrogate pair, which Arrow cannot hold, becomes U+FFFD.
-    """
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    def messages(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        model: str | None = None,
-        agent: str | None = None,
-        on_damage: Callable[[ChatLedgerError], object] | None = None,
+    def read(
+        self, table: FrameTable, to_batch: Callable[[Sequence[Any]], pyarrow.RecordBatch]
     ) -> AsyncIterator[pyarrow.RecordBatch]:
-        """The messages of the active branch of each thread, in the order of the threads' creation and of seq.
-
-        Columns: `thread_id`, `user_id` (the owner of the thread), `seq`, `branch` (which stores the message),
-        `message_id`, `role`, `name`, `text` (all text parts, joined), `reasoning` (as text), `content` (JSON of the
-        parts, if the content is a list), `tool_names` (a list), `tool_call_id`, `is_error`, `run_id`, `agent`, `model`,
-        `state` and `created_at`.
-        """
-        chosen, note = self._chosen(since, until, model, agent, on_damage)
-        to_batch = _batch_maker("messages")
-        return self._of_threads(chosen, note, read_messages, to_batch)
-
-    def calls(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        model: str | None = None,
-        agent: str | None = None,
-        on_damage: Callable[[ChatLedgerError], object] | None = None,
-    ) -> AsyncIterator[pyarrow.RecordBatch]:
-        """The tool calls of the active branch of each thread, each with the result that answers it there, in the order
-        of `messages`.
-
-        Columns: `thread_id`, `user_id`, `seq` and `branch` of the message, `message_id`, `call_index`, `call_id`,
-        `name`, `arguments` (text, as it came, or JSON of an object), `result_seq` (null: the call is open), `result`
-        (text), `is_error`, `run_id`, `agent`, `model`, `called_at` and `answered_at`.
-        """
-        chosen, note = self._chosen(since, until, model, agent, on_damage)
-        to_batch = _batch_maker("calls")
-        return self._of_threads(chosen, note, read_calls, to_batch)
-
-    def runs(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        model: str | None = None,
-        agent: str | None = None,
-        on_damage: Callable[[ChatLedgerError], object] | None = None,
-    ) -> AsyncIterator[pyarrow.RecordBatch]:
-        """The runs, in the order of their ids.
-
-        Columns: `run_id`, `thread_id`, `user_id` (the owner of the thread), `agent`, `model`, `status`, `input_tokens`,
-        `output_tokens`, `total_tokens`, `details` (JSON of the usage), `cost` (a decimal with 12 digits behind the
-        point, rounded), `input` (JSON), `error`, `metadata` (JSON), `started_at` and `ended_at`.
-        """
-        chosen, note = self._chosen(since, until, model, agent, on_damage)
-        return self._runs(chosen, note, _batch_maker("runs"))
-
-    def scores(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        model: str | None = None,
-        agent: str | None = None,
-        on_damage: Callable[[ChatLedgerError], object] | None = None,
-    ) -> AsyncIterator[pyarrow.RecordBatch]:
-        """The scores that count (as `feedback.list`), in the order of the runs' ids and of time.
-
-        Columns: `feedback_id`, `run_id`, `thread_id`, `owner_id` (of the thread), `agent`, `model`, `key`, `score`,
-        `author`, `source`, `message_id`, `call_index`, `user_id` (whose score it is), `kwargs` (JSON) and
-        `created_at`.
-        """
-        chosen, note = self._chosen(since, until, model, agent, on_damage)
-        return self._scores(chosen, note, _batch_maker("scores"))
-
-    def _chosen(
-        self,
-        since: datetime | None,
-        until: datetime | None,
-        model: str | None,
-        agent: str | None,
-        on_damage: Callable[[ChatLedgerError], object] | None,
-    ) -> tuple[Chosen, Note]:
-        require(STR_OR_NONE, model=model, agent=agent)
-        require(FUNCTION_OR_NONE, on_damage=on_damage)
-        chosen = Chosen(read_moment("since", since), read_moment("until", until), model, agent)
-        return chosen, _raise if on_damage is None else on_damage  # type: ignore[return-value]
+        if table == "runs":
+            return self._runs(to_batch)
+        if table == "scores":
+            return self._scores(to_batch)
+        return self._of_threads(read_messages if table == "messages" else read_calls, to_batch)
 
     async def _of_threads(
-        self, chosen: Chosen, note: Note, read: _Read, to_batch: Callable[[Sequence[Any]], Any]
+        self, read: _Read, to_batch: Callable[[Sequence[Any]], Any]
     ) -> AsyncIterator[pyarrow.RecordBatch]:
         place: Place | None = None
         while True:
             noted: list[ChatLedgerError] = []
-            look_up = partial(read_threads, chosen=chosen, after=place, note=noted.append)
-            found, place = await self._read(look_up, noted, note)
+            look_up = partial(read_threads, chosen=self.chosen, after=place, note=noted.append)
+            found, place = await self._read(look_up, noted)
             for batch in batches_of(found):
-                rows = await self._read(partial(read, chosen=chosen, batch=batch, note=noted.append), noted, note)
+                rows = await self._read(partial(read, chosen=self.chosen, batch=batch, note=noted.append), noted)
                 for start in range(0, len(rows), POSITIONS):  # a message may have many calls
                     yield to_batch(rows[start : start + POSITIONS])
             if place is None:
                 return
 
-    async def _runs(
-        self, chosen: Chosen, note: Note, to_batch: Callable[[Sequence[Any]], Any]
-    ) -> AsyncIterator[pyarrow.RecordBatch]:
-        async for rows in self._run_pages(chosen, note, timed=True):
+    async def _runs(self, to_batch: Callable[[Sequence[Any]], Any]) -> AsyncIterator[pyarrow.RecordBatch]:
+        async for rows in self._run_pages(timed=True):
             yield to_batch(rows)
 
-    async def _scores(
-        self, chosen: Chosen, note: Note, to_batch: Callable[[Sequence[Any]], Any]
-    ) -> AsyncIterator[pyarrow.RecordBatch]:
-        async for rows in self._run_pages(chosen, note, timed=False):
+    async def _scores(self, to_batch: Callable[[Sequence[Any]], Any]) -> AsyncIterator[pyarrow.RecordBatch]:
+        async for rows in self._run_pages(timed=False):
             noted: list[ChatLedgerError] = []
-            scores = await self._read(partial(read_scores, chosen=chosen, of=rows, note=noted.append), noted, note)
+            scores = await self._read(partial(read_scores, chosen=self.chosen, of=rows, note=noted.append), noted)
             for start in range(0, len(scores), POSITIONS):
                 yield to_batch(scores[start : start + POSITIONS])
 
-    async def _run_pages(self, chosen: Chosen, note: Note, *, timed: bool) -> AsyncIterator[Sequence[RunRow]]:
+    async def _run_pages(self, *, timed: bool) -> AsyncIterator[Sequence[RunRow]]:
         after: str | None = None
         while True:
             noted: list[ChatLedgerError] = []
-            look_up = partial(read_runs, chosen=chosen, after=after, note=noted.append, timed=timed)
-            rows, after = await self._read(look_up, noted, note)
+            look_up = partial(read_runs, chosen=self.chosen, after=after, note=noted.append, timed=timed)
+            rows, after = await self._read(look_up, noted)
             if rows:
                 yield rows
             if after is None:
                 return
 
-    async def _read(self, work: Callable[[Sql, Tenant], T], noted: list[ChatLedgerError], note: Note) -> T:
+    async def _read(self, work: Callable[[Sql, Tenant], T], noted: list[ChatLedgerError]) -> T:
         """One read in one state of the database. The errors of rows are told here, in the caller's task."""
 
         def again(sql: Sql) -> T:
             noted.clear()  # a read whose connection was lost is repeated
-            return work(sql, self._scope.tenant)
+            return work(sql, self.scope.tenant)
 
-        found = await self._scope.read(again, snapshot=True)
+        found = await self.scope.read(again, snapshot=True)
         for error in noted:
-            note(error)
+            self.note(error)
         return found
 
 

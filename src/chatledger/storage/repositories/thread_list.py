@@ -22,18 +22,17 @@ from sqlalchemy import (
     TextualSelect,
     bindparam,
     column,
-    select,
     text,
 )
 from sqlalchemy.types import TypeEngine
 
-from chatledger.errors import InvalidCursor, ThreadNotFound
+from chatledger.errors import InvalidCursor
 from chatledger.models import Page, Thread
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import damaged_active_branch, read_lineage
 from chatledger.storage.repositories.bounded import FOUND, LARGEST, OF_ROW, SIZE, take
-from chatledger.storage.repositories.cursors import read_cursor, to_page
+from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
 from chatledger.storage.repositories.many import chunks, read_ids
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
@@ -292,13 +291,12 @@ _CONDITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ThreadWindow:
-    """The page of a list: its order, and where it begins. At most one of `cursor` and `after` is given."""
+    """The page of a list: its order, and where it begins."""
 
     order: ThreadOrder
     newest_first: bool
     limit: int
     cursor: str | None = None
-    after: str | None = None
 
     @property
     def column(self) -> str:
@@ -310,8 +308,14 @@ class ThreadWindow:
         return f"{self.order} {'desc' if self.newest_first else 'asc'}"
 
 
+def cursor_behind(thread: Thread, *, newest_first: bool) -> str:
+    """The cursor of a list by creation that continues behind the thread."""
+    name = ThreadWindow("created", newest_first, 0).name
+    return write_cursor(name, thread.created_at, thread.thread_id)
+
+
 def list_threads(sql: Sql, tenant: Tenant, chosen: ThreadFilter, window: ThreadWindow) -> Page[Thread]:
-    """Raises InvalidCursor and ThreadNotFound."""
+    """Raises InvalidCursor."""
     condition, given = chosen.condition(tenant, sql.dialect)
     behind = "<" if window.newest_first else ">"
     if window.cursor is not None:
@@ -320,34 +324,11 @@ def list_threads(sql: Sql, tenant: Tenant, chosen: ThreadFilter, window: ThreadW
             raise InvalidCursor(window.cursor, f"of a list in another order ({name}, not {window.name})")
         condition += f" AND (t.{window.column}, t.thread_id) {behind} (:place, :thread_id)"
         given |= {"place": moment, "thread_id": thread_id}
-    elif window.after is not None:
-        condition += f" AND (t.{window.column}, t.thread_id) {behind} (({_place_of(sql, chosen, window)}), :thread_id)"
-        given["thread_id"] = window.after
     direction = "DESC" if window.newest_first else "ASC"
     again = f" ORDER BY t.{window.column} {direction}, t.thread_id {direction}"
     read = _read(sql, condition, {**given, "size": window.limit + 1}, f"{again} LIMIT :size", again)
     found = take(read, window.limit)
-    if not found.rows and window.after is not None:
-        _require_found(sql, tenant, chosen, window.after)
     return to_page(found, lambda row: _to_thread(tenant, row), window.column, "thread_id", of=window.name)
-
-
-def _place_of(sql: Sql, chosen: ThreadFilter, window: ThreadWindow) -> str:
-    """The time of the thread that a page begins behind, as a subquery. One of another user has no place."""
-    own = "" if chosen.user_id is None else " AND a.user_id = :user_id"
-    return (
-        f"SELECT a.{window.column} FROM {_prefix(sql.schema)}threads a"
-        f" WHERE a.tenant_id = :tenant AND a.thread_id = :thread_id{own}"
-    )
-
-
-def _require_found(sql: Sql, tenant: Tenant, chosen: ThreadFilter, thread_id: str) -> None:
-    """Raises ThreadNotFound. Only an empty page asks: one with threads has found the place that it begins behind."""
-    found = select(threads.c.thread_id).where(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
-    if chosen.user_id is not None:
-        found = found.where(threads.c.user_id == chosen.user_id)
-    if sql.execute(found).one_or_none() is None:
-        raise ThreadNotFound(thread_id)
 
 
 def count_matching(sql: Sql, tenant: Tenant, chosen: ThreadFilter) -> int:
