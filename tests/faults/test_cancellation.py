@@ -222,7 +222,7 @@ async def additions(recorder: Recorder, _: str) -> None:
     output = Output(branch=0, seq=1, nonce=uuid4().hex, mime_type="text/plain", text="x")
     await add_outputs(scope_of(recorder._ledger), THREAD, [output])
     assert await list_outputs(scope_of(recorder._ledger), THREAD)
-    await advance(scope_of(recorder._ledger), THREAD, await recorder._ledger.branches.mark(THREAD))
+    await advance(scope_of(recorder._ledger), THREAD, (await recorder._ledger.branches.get(THREAD)).mark)
 
 
 async def change(recorder: Recorder, name: str) -> None:

@@ -75,12 +75,12 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
         for name, found in self.model.threads.items():
             thread = listed[name]
             assert (thread.title, thread.user_id, thread.active_branch) == (found.title, found.user_id, found.active)
-            assert (thread.metadata, thread.revision) == (found.metadata, found.revision)
+            assert (thread.metadata, thread.version) == (found.metadata, found.version)
             assert (thread.archived_at is not None) == found.archived
             assert (thread.message_count, thread.preview) == (len(found.path), preview(found))
             branches = await self.own.branches.list(name)
             ends = [(number, branch.end) for number, branch in enumerate(found.branches)]
-            assert [(one.branch, one.version) for one in branches] == ends
+            assert [(one.branch, one.last_seq) for one in branches] == ends
             for number, branch in enumerate(found.branches):
                 stored = await self.own.messages.history(name, branch=number)
                 assert stored.messages == branch.path, f"branch {number} holds other messages than the model"

@@ -34,11 +34,11 @@ def list_branches(
             print_list([one.model_dump() for one in found])
         else:
             rows = [
-                (one.branch, "active" if one.active else "", one.version, _origin(one.forked_from, one.forked_at),
+                (one.branch, "active" if one.active else "", one.last_seq, _origin(one.forked_from, one.forked_at),
                  moment(one.created_at))
                 for one in found
             ]  # fmt: skip
-            print_table(("branch", "state", "version", "forked from", "created"), rows)
+            print_table(("branch", "state", "last seq", "forked from", "created"), rows)
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug, keyless=True, check=lambda: require_thread(thread, latest=latest))

@@ -211,7 +211,7 @@ class MessageFile:
                 raise VersionConflict(
                     "branch", self._version, self._version, detail, thread_id=self._thread_id, branch=self._branch
                 )
-            mark = await tx.branches.mark(self._thread_id, self._branch)
+            mark = (await tx.branches.get(self._thread_id, self._branch)).mark
         changes.apply()
         self._version, self._mark, self._stored_agents = version, mark, agents
 
@@ -230,7 +230,7 @@ class MessageFile:
         """Read the file anew, as it is stored. Unsaved additions are lost; their names are not used again."""
         for _ in range(_ATTEMPTS):  # an equal mark before and after says that all reads saw one state
             await self._read()
-            if await self._ledger.branches.mark(self._thread_id) == self._mark:
+            if (await self._ledger.branches.get(self._thread_id)).mark == self._mark:
                 return
 
     async def _read(self) -> None:

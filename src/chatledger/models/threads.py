@@ -39,7 +39,7 @@ class Thread(Model):
     """
     archived_at: UtcDatetime | None = None
     """The time when the thread was archived; None unless it is archived."""
-    revision: int = 0
+    version: int = 0
     """The number of updates by `threads.update`. Pass it as `expected=` to update only what you have read."""
     message_count: int = 0
     """The number of messages of the active branch."""
@@ -60,8 +60,12 @@ class Branch(Model):
     """The branch that stores the last shared message; None if no message is shared."""
     forked_at: int | None = None
     """The seq of the last shared message; None if no message is shared: in the first branch, and in a fork at 0."""
-    version: int
+    last_seq: int
     """The last position of the branch; 0 if it is empty. It grows with each message and each change."""
+    mark: Text
+    """The state of the branch, as in a history of it: pass it as `expected=`, so that nothing is written after a
+    change.
+    """
     active: bool
     """Whether this is the active branch of the thread, which calls use by default."""
     created_at: UtcDatetime

@@ -10,7 +10,7 @@ from chatledger.storage.append.request import read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.alternatives import find_alternatives
-from chatledger.storage.repositories.branches import activate_branch, list_branches, make_fork, present_mark
+from chatledger.storage.repositories.branches import activate_branch, get_branch, list_branches, make_fork
 from chatledger.storage.repositories.cursors import part_of
 from chatledger.storage.repositories.removal import rewind
 
@@ -108,11 +108,11 @@ class BranchRepository:
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.read(lambda sql: find_alternatives(sql, window, seq, part), snapshot=True)
 
-    async def mark(self, thread_id: str, branch: int | None = None) -> str:
-        """The present mark of a branch (None: the active one), as in a history of it, without reading messages. Raises
-        ThreadNotFound and BranchNotFound.
+    async def get(self, thread_id: str, branch: int | None = None) -> Branch:
+        """A branch (None: the active one), with its mark, without reading messages. Raises ThreadNotFound and
+        BranchNotFound.
         """
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
         window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.read(lambda sql: present_mark(sql, window))
+        return await self._scope.read(lambda sql: get_branch(sql, window))

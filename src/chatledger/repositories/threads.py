@@ -169,13 +169,13 @@ class ThreadRepository:
         expected: int | None = None,
     ) -> Thread:
         """Change the given fields and return the thread. Fields that you do not pass stay; None clears a field. Each
-        update of other fields than `archived` increases the `revision` of the thread by 1.
+        update of other fields than `archived` increases the `version` of the thread by 1.
 
         `archived=True` leaves the thread out of `list` and `count` by default, and False shows it again. Nothing else
         changes: it is read and written as before, and an append leaves it archived. A thread that is archived already
         keeps its `archived_at`.
 
-        `merge=True` sets the top-level keys of `metadata` and keeps its other keys. With `expected`, the `revision`
+        `merge=True` sets the top-level keys of `metadata` and keeps its other keys. With `expected`, the `version`
         that the caller read, the call raises VersionConflict if another writer updated the thread since.
 
         Stricter `rules` are first checked against the stored messages, which reads every branch as a whole and locks

@@ -196,7 +196,7 @@ async def test_a_head_of_another_conversation_shares_the_stored_messages(ledger:
     await store.write_record(moved, expected_revision=record.revision)
     assert (await store.load("f")).messages == source.messages
     first, second = await ledger.branches.list("f")
-    assert (first.version, second.forked_at, second.version) == (4, 3, 6)
+    assert (first.last_seq, second.forked_at, second.last_seq) == (4, 3, 6)
 
 
 async def test_entries_may_be_a_tree(ledger: Ledger) -> None:
@@ -352,7 +352,7 @@ async def test_messages_from_elsewhere_are_beside_the_conversation(ledger: Ledge
     conversation.messages += talk(3)
     await store.save(conversation)
     assert await texts(ledger) == ["1?", "2.", "3?"]
-    assert [branch.version for branch in await ledger.branches.list("c")] == [3, 3]
+    assert [branch.last_seq for branch in await ledger.branches.list("c")] == [3, 3]
 
 
 @pytest.mark.parametrize("following", [talk(1, 2, 3), talk(5, 6)], ids=["goes on", "begins anew"])
@@ -368,7 +368,7 @@ async def test_a_draft_from_elsewhere_is_beside_the_conversation(ledger: Ledger,
         await store.save(conversation)
         assert (await store.load("c")).messages == following
         assert [message.state for message in await ledger.messages.history("c")] == ["complete"] * len(following)
-    assert [branch.version for branch in await ledger.branches.list("c")] == [3, len(following)]
+    assert [branch.last_seq for branch in await ledger.branches.list("c")] == [3, len(following)]
     assert draft.message.text == "So"
 
 

@@ -111,7 +111,7 @@ async def test_a_turn_that_is_sent_again_replaces_the_stored_one(chat: Chat, led
     (left,) = record.branches
     assert texts(one.message for one in await chat.store.read_history(left))[-1] == "Answer 2."
     (other, active) = await ledger.branches.list("c")
-    assert (other.version, other.active, active.version, active.forked_at) == (4, False, 4, 2)
+    assert (other.last_seq, other.active, active.last_seq, active.forked_at) == (4, False, 4, 2)
     await chat.store.branch("c", from_entry=left, expected_revision=record.revision)
     assert [one.text for one in await ledger.messages.history("c")][-1] == "Answer 2."
 

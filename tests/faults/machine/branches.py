@@ -26,7 +26,7 @@ class BranchRules(Base):
             self.refuses(RuleViolation, forking)
         else:
             branch = self.do(forking)
-            assert (branch.branch, branch.version, branch.active) == (len(found.branches), at, activate)
+            assert (branch.branch, branch.last_seq, branch.active) == (len(found.branches), at, activate)
             found.begin_branch(shared, at, activate=activate)
 
     @rule(thread=threads, back=st.integers(0, 3), text=texts, by_id=st.booleans())
@@ -107,7 +107,7 @@ class BranchRules(Base):
         if number >= len(found.branches):
             self.refuses(BranchNotFound, activating)
         else:
-            assert self.do(activating).version == found.branches[number].end
+            assert self.do(activating).last_seq == found.branches[number].end
             found.branch.writes += 1
             found.active = number
 

@@ -58,7 +58,7 @@ class ModelThread:
     title: str | None = None
     user_id: str | None = None
     metadata: dict[str, Any] | None = None
-    revision: int = 0
+    version: int = 0
     archived: bool = False
     branches: list[ModelBranch] = field(default_factory=lambda: [ModelBranch()])
     active: int = 0

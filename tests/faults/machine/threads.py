@@ -29,19 +29,19 @@ class ThreadRules(Base):
 
     @rule(thread=threads, title=texts, key=st.sampled_from("xyz"), merge=st.booleans(), off=st.integers(-1, 1))
     def update(self, thread: str, title: str, key: str, merge: bool, off: int) -> None:
-        """`off`: how far the expected revision is from the present one."""
+        """`off`: how far the expected version is from the present one."""
         found = self.of(thread, lambda: self.own.threads.update(thread, title=title))
         if found is None:
             return
-        metadata, expected = {key: title}, found.revision + off
+        metadata, expected = {key: title}, found.version + off
         updating = self.own.threads.update(thread, title=title, metadata=metadata, merge=merge, expected=expected)
         if off:
             self.refuses(VersionConflict, updating)
             return
-        found.title, found.revision = title, expected + 1
+        found.title, found.version = title, expected + 1
         found.metadata = {**(found.metadata or {}), **metadata} if merge else metadata
         stored = self.do(updating)
-        assert (stored.metadata, stored.revision) == (found.metadata, found.revision)
+        assert (stored.metadata, stored.version) == (found.metadata, found.version)
 
     @rule(thread=threads, away=st.booleans())
     def archive(self, thread: str, away: bool) -> None:

@@ -44,7 +44,7 @@ async def asked(ledger: Ledger) -> Ledger:
 
 
 async def told(ledger: Ledger) -> list[tuple[int, int | None, int, bool]]:
-    return [(one.branch, one.forked_at, one.version, one.active) for one in await ledger.branches.list("t")]
+    return [(one.branch, one.forked_at, one.last_seq, one.active) for one in await ledger.branches.list("t")]
 
 
 # --- Another answer, another question ---------------------------------------------------------------------------------
@@ -97,8 +97,8 @@ async def test_the_payload_of_a_format_follows_a_message_too(asked: Ledger) -> N
 
 async def test_a_named_branch_is_shared_and_the_active_one_is_left(asked: Ledger) -> None:
     await asked.messages.append("t", [assistant("1")], after=1)
-    mark = await asked.branches.mark("t")
-    kept = await asked.branches.mark("t", branch=0)
+    mark = (await asked.branches.get("t")).mark
+    kept = (await asked.branches.get("t", branch=0)).mark
     await asked.messages.append("t", [assistant("2")], after=3, branch=0)
     assert texts(await asked.messages.history("t")) == ["?", "!", "??", "2"]
     assert await told(asked) == [(0, None, 4, False), (1, 1, 2, False), (2, 3, 4, True)]
@@ -193,7 +193,7 @@ async def test_an_unknown_thread_or_branch_is_reported_first(asked: Ledger) -> N
 
 async def test_an_empty_batch_makes_no_branch(asked: Ledger) -> None:
     nothing = await asked.messages.append("t", [], after=1, on_open_calls="interrupt")
-    assert (nothing.version, nothing.mark) == (4, await asked.branches.mark("t"))
+    assert (nothing.version, nothing.mark) == (4, (await asked.branches.get("t")).mark)
     assert len(await told(asked)) == 1
 
 
@@ -294,11 +294,11 @@ async def test_forks_and_appends_after_a_message_run_beside_each_other(asked: Le
 
 
 async def test_a_branch_that_moved_since_the_mark_is_a_conflict(asked: Ledger) -> None:
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     await asked.messages.append("t", [user("meanwhile")])
     with pytest.raises(VersionConflict):
         await asked.messages.append("t", [assistant("other")], after=3, expected=mark)
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     other = [assistant("other")]
     stored = await asked.messages.append("t", other, after=3, expected=mark, idempotency_key="k")
     assert (await asked.messages.append("t", other, after=3, expected=mark, idempotency_key="k")).replayed
@@ -312,7 +312,7 @@ async def test_a_branch_that_moved_since_the_mark_is_a_conflict(asked: Ledger) -
 
 
 async def test_the_mark_of_the_branch_that_is_left_is_stale(asked: Ledger) -> None:
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     await asked.messages.append("t", [assistant("other")], after=3)
     for branch in (None, 0):
         with pytest.raises(VersionConflict):
@@ -329,7 +329,7 @@ async def test_a_ledger_that_remembers_the_branch_that_was_left_appends_to_the_n
 
 
 async def test_writers_with_one_mark_make_one_branch(asked: Ledger, database: Database) -> None:
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     async with database.open() as other:
         calls = [
             ledger.messages.append("t", [assistant(str(number))], after=1, expected=mark)

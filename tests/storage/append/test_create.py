@@ -26,7 +26,7 @@ async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Dat
     )
     thread = await ledger.threads.get("t")
     assert (thread.user_id, thread.kind, thread.title, thread.rules) == ("ada", "chat", "Weather", None)
-    assert (thread.message_count, thread.active_branch, thread.revision) == (5, 0, 0)
+    assert (thread.message_count, thread.active_branch, thread.version) == (5, 0, 0)
     assert (appended.version, appended.replayed) == (5, False)
     assert (await ledger.messages.history("t")).mark == appended.mark
     assert [one.findings async for one in ledger.check("t")] == [[]]

@@ -28,7 +28,7 @@ async def asked(ledger: Ledger) -> Ledger:
 
 async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> VersionConflict:
     """Every call that takes the mark refuses it, and nothing is written."""
-    before = [(one.branch, one.version) for one in await ledger.branches.list("t")]
+    before = [(one.branch, one.last_seq) for one in await ledger.branches.list("t")]
     calls: list[Awaitable[Any]] = [
         ledger.messages.append("t", [user("next")], branch=branch, expected=mark),
         ledger.messages.append("t", [], branch=branch, expected=mark),
@@ -44,7 +44,7 @@ async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> Ver
         with pytest.raises(VersionConflict) as caught:
             await waiting
         errors.append(caught.value)
-    assert [(one.branch, one.version) for one in await ledger.branches.list("t")] == before
+    assert [(one.branch, one.last_seq) for one in await ledger.branches.list("t")] == before
     return errors[0]
 
 
@@ -60,11 +60,11 @@ async def test_the_mark_of_a_history_and_of_an_append_hold_until_something_chang
         assert (await asked.messages.history("t", newest=1)).mark == mark
         assert (await asked.messages.history("t", limit=1, after=0)).mark == mark
         assert (await asked.history("t", format="openai-chat")).mark == mark
-        assert await asked.branches.mark("t") == mark
+        assert (await asked.branches.get("t")).mark == mark
         stored = await asked.messages.append("t", [user("next"), assistant("!")], expected=mark)
         more = await asked.messages.append("t", [user("more"), assistant("!")], expected=stored.mark, branch=0)
         assert (more.mark == stored.mark, len(more.mark)) == (False, 32)
-    assert await asked.branches.mark("t") == more.mark
+    assert (await asked.branches.get("t")).mark == more.mark
     assert (await asked.messages.append("t", [], expected=more.mark)).mark == more.mark
 
 
@@ -78,12 +78,14 @@ async def test_the_mark_of_a_page_is_that_of_the_whole_branch(database: Database
 
 
 async def test_calls_that_take_a_mark_do_their_work_on_it(asked: Ledger) -> None:
-    fork = await asked.branches.fork("t", 1, expected=await asked.branches.mark("t"))
-    mark = (await asked.messages.append("t", [assistant("another")], expected=await asked.branches.mark("t"))).mark
+    fork = await asked.branches.fork("t", 1, expected=(await asked.branches.get("t")).mark)
+    mark = (
+        await asked.messages.append("t", [assistant("another")], expected=(await asked.branches.get("t")).mark)
+    ).mark
     async with asked.messages.stream("t", expected=mark) as draft:
         await draft.feed("and more")
     assert texts(await asked.messages.history("t", branch=fork.branch)) == ["?", "another", "and more"]
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     kept = (await asked.messages.history("t")).messages
     assert (await asked.messages.sync("t", [*kept, user("?")], expected=mark)).first_seq == 4
 
@@ -126,7 +128,7 @@ async def activate_there_and_back(ledger: Ledger) -> None:
 
 async def add_an_output(ledger: Ledger) -> None:
     async with ledger.begin() as tx:
-        await advance(scope_of(tx), "t", await tx.branches.mark("t"))
+        await advance(scope_of(tx), "t", (await tx.branches.get("t")).mark)
 
 
 async def make_again(ledger: Ledger) -> None:
@@ -171,7 +173,7 @@ async def test_a_mark_of_the_other_answer_is_refused_at_the_same_version(asked: 
 
 async def test_a_piece_of_a_live_draft_makes_a_mark_stale(asked: Ledger) -> None:
     async with asked.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
-        mark = await asked.branches.mark("t")
+        mark = (await asked.branches.get("t")).mark
         with pytest.raises(DraftLive):
             await asked.messages.append("t", [user("next")], expected=mark)
         await draft.feed("piece")
@@ -190,7 +192,7 @@ async def test_a_stale_mark_does_not_sync(asked: Ledger) -> None:
 
 
 async def test_a_repeat_is_a_repeat_whatever_is_expected(asked: Ledger) -> None:
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     first = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
     again = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
     assert (again.replayed, again.mark) == (True, first.mark)
@@ -224,15 +226,15 @@ async def test_an_invalid_mark_is_refused_before_anything_is_sent(asked: Ledger,
 async def test_the_mark_of_another_thread_is_refused(asked: Ledger) -> None:
     await asked.threads.create("u")
     with pytest.raises(InvalidArgument, match="expected is a mark of another thread"):
-        await asked.messages.append("t", [user("next")], expected=await asked.branches.mark("u"))
+        await asked.messages.append("t", [user("next")], expected=(await asked.branches.get("u")).mark)
     own = asked.tenant("another tenant")
     await own.threads.create("t")
     with pytest.raises(VersionConflict):
-        await own.messages.append("t", [user("next")], expected=await asked.branches.mark("t"))
+        await own.messages.append("t", [user("next")], expected=(await asked.branches.get("t")).mark)
 
 
 async def test_a_mark_contradicts_another_branch_and_a_version(asked: Ledger) -> None:
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     with pytest.raises(InvalidArgument, match="expected is a mark of branch 0, but branch=1 was given"):
         await asked.messages.append("t", [user("next")], expected=mark, branch=1)
     with pytest.raises(InvalidArgument, match="expected_version cannot be combined with expected"):
@@ -282,7 +284,7 @@ async def test_neither_a_mark_nor_a_version_costs_a_round_trip(pg_database: Data
 
 
 async def test_an_append_of_nothing_compares_and_writes_nothing(asked: Ledger) -> None:
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     for expectation in ({}, {"expected": mark}, {"expected_version": 2}, {"branch": 0, "expected_version": 2}):
         nothing = await asked.messages.append("t", [], **expectation)
         assert (nothing.first_seq, nothing.last_seq, nothing.version, nothing.messages) == (3, 2, 2, [])
@@ -292,7 +294,7 @@ async def test_an_append_of_nothing_compares_and_writes_nothing(asked: Ledger) -
             await asked.messages.append("t", [], expected_version=wrong)
     with pytest.raises(ThreadNotFound):
         await asked.messages.append("nowhere", [], expected_version=0)
-    assert await asked.branches.mark("t") == mark
+    assert (await asked.branches.get("t")).mark == mark
 
 
 async def test_an_append_of_nothing_after_a_live_draft_returns_the_mark_of_the_history(asked: Ledger) -> None:
@@ -319,16 +321,16 @@ async def test_completing_a_partial_message_compares_what_is_expected(asked: Led
     with pytest.raises(VersionConflict):
         await asked.messages.append("t", whole, expected=stale)
     assert (await asked.messages.history("t")).messages[-1].state == "partial"
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     completed = await asked.messages.append("t", whole, expected=mark)
     assert (completed.messages[0].state, completed.version) == ("complete", 3)
-    assert await asked.branches.mark("t") == completed.mark
+    assert (await asked.branches.get("t")).mark == completed.mark
     again = await asked.messages.append("t", whole, expected=mark)
     assert (again.replayed, again.mark) == (True, completed.mark)
 
 
 async def test_a_draft_that_starts_again_is_not_compared_with_the_state_before_it(asked: Ledger) -> None:
-    mark = await asked.branches.mark("t")
+    mark = (await asked.branches.get("t")).mark
     options: dict[str, Any] = {"idempotency_key": "k", "pace": Pace(interval=3_600, lease=7_200)}
     left = asked.messages.stream("t", expected=mark, **options)
     await left.__aenter__()

@@ -256,7 +256,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: find_ways(scope_of(s), ids.thread, 0, 1),
         lambda s, ids: find_ways(scope_of(s), ids.thread, 1, 1),
     ],
-    "branches.mark": [lambda s, ids: s.branches.mark(ids.thread), lambda s, ids: s.branches.mark(ids.thread, 1)],
+    "branches.get": [lambda s, ids: s.branches.get(ids.thread), lambda s, ids: s.branches.get(ids.thread, 1)],
     "storage.advance": [
         lambda s, ids: advance(scope_of(s), ids.thread, write_mark(encode_key(ids.thread, "thread_id"), 0, 7, 1))
     ],

@@ -124,7 +124,7 @@ class Walk:
     async def fork(self) -> None:
         at = self.random.randint(0, self.model.versions[self.model.active])
         forked = await self.ledger.branches.fork("t", at)
-        assert (forked.branch, forked.version) == (len(self.model.paths), at)
+        assert (forked.branch, forked.last_seq) == (len(self.model.paths), at)
         self.model.paths.append([message for message in self.model.path if (message.seq or 0) <= at])
         self.model.versions.append(at)
         self.model.active = forked.branch
@@ -229,7 +229,7 @@ async def require_the_rest(database: Database, ledger: Ledger, model: Model) -> 
     far = (await ledger.messages.history("t")).version - 50
     said = [one.content for one in model.path if one.role in ("user", "assistant") and (one.seq or 0) > far]
     assert thread.preview == next((text for text in reversed(said) if text), None)
-    assert [branch.version for branch in await ledger.branches.list("t")] == model.versions
+    assert [branch.last_seq for branch in await ledger.branches.list("t")] == model.versions
     transcript = await query(database, "SELECT seq, role FROM transcript ORDER BY seq")
     assert transcript == [(message.seq, message.role) for message in model.path]
     async for checked in ledger.check("t"):

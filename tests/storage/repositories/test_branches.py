@@ -23,7 +23,7 @@ async def thread(ledger: Ledger, messages: list[ChatMessage], **fields: str) -> 
 
 
 def told(branch: Branch) -> tuple[int, int | None, int | None, int, bool]:
-    return branch.branch, branch.forked_from, branch.forked_at, branch.version, branch.active
+    return branch.branch, branch.forked_from, branch.forked_at, branch.last_seq, branch.active
 
 
 # --- Forking ----------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ async def test_a_fork_after_a_partial_message_is_refused(ledger: Ledger) -> None
     await thread(ledger, [user("?"), assistant("on", state="partial")])
     with pytest.raises(RuleViolation):
         await ledger.branches.fork("t", 2)
-    assert (await ledger.branches.fork("t", 1)).version == 1
+    assert (await ledger.branches.fork("t", 1)).last_seq == 1
 
 
 # --- The view ---------------------------------------------------------------------------------------------------------

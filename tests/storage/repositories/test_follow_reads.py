@@ -61,7 +61,7 @@ async def hear(ledger: Ledger, thread: str, after: str, count: int) -> list[Thre
 async def test_followers_at_a_position_share_their_read(database: Database, reads: Reads) -> None:
     async with database.open() as ledger, database.open() as writer:
         await writer.threads.create("t")
-        mark = await writer.branches.mark("t")
+        mark = (await writer.branches.get("t")).mark
         following = [asyncio.create_task(hear(ledger, "t", mark, 1)) for _ in range(20)]
         await asyncio.sleep(0.3)
         before = len(reads.looks)
@@ -74,7 +74,7 @@ async def test_followers_at_a_position_share_their_read(database: Database, read
 async def test_a_follower_that_leaves_does_not_end_the_read_of_the_others(database: Database, reads: Reads) -> None:
     async with database.open() as ledger, database.open() as writer:
         await writer.messages.append("t", [user("first")], create=True)
-        mark = await writer.branches.mark("t")
+        mark = (await writer.branches.get("t")).mark
         await writer.messages.append("t", [user("second")])
         leaving, staying = (asyncio.create_task(hear(ledger, "t", mark, 1)) for _ in range(2))
         while not ledger._guard.poller().reads._running:  # noqa: ASYNC110 - nobody tells
@@ -100,7 +100,7 @@ async def test_followers_leave_connections_to_others(
     async with database.open() as writer:
         for thread in threads:
             await writer.messages.append(thread, [user("first")], create=True)
-        marks = [await writer.branches.mark(thread) for thread in threads]
+        marks = [(await writer.branches.get(thread)).mark for thread in threads]
         async with database.open(**options) as ledger:
             monkeypatch.setattr(Gate, "wait", noting)
             following = [
@@ -121,7 +121,7 @@ async def test_a_read_ends_before_it_has_too_many_bytes(
     monkeypatch.setattr(follow, "BYTES", 10_000)
     async with database.open() as ledger:
         await ledger.messages.append("t", [user("first")], create=True)
-        mark = await ledger.branches.mark("t")
+        mark = (await ledger.branches.get("t")).mark
         words = [f"{number}" * 4_000 for number in range(9)]
         await ledger.messages.append("t", [user(word, message_id=word[0]) for word in words])
         heard = await hear(ledger, "t", mark, 9)
@@ -145,7 +145,7 @@ async def test_a_read_of_revisions_on_another_branch_is_bounded_too(
         words = [f"{number}" * 4_000 for number in range(9)]
         await ledger.messages.append("t", [user(word, message_id=word[0]) for word in words], create=True)
         await ledger.branches.fork("t", 9)
-        mark = await ledger.branches.mark("t")
+        mark = (await ledger.branches.get("t")).mark
         for word in words:
             await ledger.messages.revise("t", word[0], user(word + "!"))
         revised = await hear(ledger, "t", mark, 9)

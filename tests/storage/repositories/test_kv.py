@@ -400,7 +400,7 @@ async def test_of_eight_appends_that_expect_a_version_one_wins(
             assert won.count(True) == 1
             stored = await values(ledger, THREAD)
             assert stored[key] == stored["last"] == won.index(True)
-            lengths = [branch.version for branch in await ledger.branches.list("t")]
+            lengths = [branch.last_seq for branch in await ledger.branches.list("t")]
             assert sum(lengths) == number + 1
 
 

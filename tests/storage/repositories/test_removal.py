@@ -152,13 +152,13 @@ async def test_a_mark_guards_pop_and_rewind(ledger: Ledger) -> None:
     with pytest.raises(VersionConflict):
         await ledger.branches.rewind("t", 0, expected=mark)
     assert len(await ledger.messages.history("t")) == 6
-    mark = await ledger.branches.mark("t")
+    mark = (await ledger.branches.get("t")).mark
     assert await ledger.messages.pop("t", expected=mark) is not None
     with pytest.raises(VersionConflict):  # a pop moves the mark, and so it notices the other one
         await ledger.messages.pop("t", expected=mark)
     await ledger.branches.fork("t", 1)
     with pytest.raises(VersionConflict, match="no longer the active branch"):
-        await ledger.messages.pop("t", expected=await ledger.branches.mark("t", branch=0))
+        await ledger.messages.pop("t", expected=(await ledger.branches.get("t", branch=0)).mark)
 
 
 async def test_errors_of_pop_rewind_and_retract(ledger: Ledger) -> None:
@@ -244,7 +244,7 @@ async def test_a_branch_that_shares_the_messages_keeps_them(database: Database, 
     rows = await query(database, "SELECT branch, seq FROM messages ORDER BY seq")
     assert rows == [(0, 1), (0, 7)]
     (first, second) = await ledger.branches.list("t")
-    assert (first.forked_from, second.forked_from, second.version) == (None, None, 6)
+    assert (first.forked_from, second.forked_from, second.last_seq) == (None, None, 6)
 
 
 async def test_rows_of_a_removed_message_are_gone_and_recorded(database: Database, ledger: Ledger) -> None:
@@ -278,7 +278,7 @@ async def test_a_retracted_message_leaves_every_branch(ledger: Ledger) -> None:
     assert await ledger.messages.remove("t", stored[1].message_id or "") == stored[1]
     assert (await ledger.messages.history("t", branch=0)).messages == [stored[0], stored[2]]
     assert (await ledger.messages.history("t", branch=1)).messages == stored[:1]
-    assert [branch.version for branch in await ledger.branches.list("t")] == [4, 3, 1]  # branch 2 never had it
+    assert [branch.last_seq for branch in await ledger.branches.list("t")] == [4, 3, 1]  # branch 2 never had it
     with pytest.raises(MessageNotFound):
         await ledger.messages.get("t", stored[1].message_id or "")
 

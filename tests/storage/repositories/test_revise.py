@@ -213,12 +213,12 @@ async def test_a_violation_of_its_place_stays_recorded(ledger: Ledger) -> None:
 async def test_every_branch_that_shares_the_message_follows(asked: Ledger) -> None:
     await asked.branches.fork("t", 1)
     await asked.branches.fork("t", 0)
-    marks = [await asked.branches.mark("t", branch) for branch in (0, 1, 2)]
+    marks = [(await asked.branches.get("t", branch)).mark for branch in (0, 1, 2)]
     await asked.messages.revise("t", "m0", user("And in Oslo?"))
     for branch, version in ((0, 6), (1, 1)):
         history = await asked.messages.history("t", branch=branch)
         assert (history.messages[0].text, history.version) == ("And in Oslo?", version)
-    moved = [await asked.branches.mark("t", branch) != mark for branch, mark in enumerate(marks)]
+    moved = [(await asked.branches.get("t", branch)).mark != mark for branch, mark in enumerate(marks)]
     assert moved == [True, True, False]
     with pytest.raises(VersionConflict):
         await asked.messages.append("t", [user("x")], expected=marks[1])

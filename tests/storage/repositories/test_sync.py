@@ -25,7 +25,7 @@ async def synced(ledger: Ledger) -> Ledger:
 
 
 async def told(ledger: Ledger) -> list[tuple[int, int | None, int, bool]]:
-    return [(one.branch, one.forked_at, one.version, one.active) for one in await ledger.branches.list("t")]
+    return [(one.branch, one.forked_at, one.last_seq, one.active) for one in await ledger.branches.list("t")]
 
 
 async def sync(ledger: Ledger, messages: list[ChatMessage], **options: Any) -> Any:
@@ -98,7 +98,7 @@ async def test_without_on_difference_a_difference_is_a_conflict(synced: Ledger) 
 
 
 async def test_a_change_since_the_mark_is_a_conflict(synced: Ledger) -> None:
-    mark = await synced.branches.mark("t")
+    mark = (await synced.branches.get("t")).mark
     await synced.messages.append("t", [user("meanwhile")])
     for messages in (EDITED, SENT[:2]):
         with pytest.raises(VersionConflict):

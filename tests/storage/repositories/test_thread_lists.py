@@ -311,9 +311,9 @@ async def test_only_a_thread_that_is_there_is_archived(ledger: Ledger) -> None:
 
 async def test_archiving_is_no_new_version_unless_something_else_changes(ledger: Ledger) -> None:
     made = await ledger.threads.create("t")
-    assert (await ledger.threads.update("t", archived=True, expected=made.revision)).revision == made.revision
-    changed = await ledger.threads.update("t", archived=False, title="x", expected=made.revision)
-    assert (changed.revision, changed.title, changed.archived_at) == (made.revision + 1, "x", None)
+    assert (await ledger.threads.update("t", archived=True, expected=made.version)).version == made.version
+    changed = await ledger.threads.update("t", archived=False, title="x", expected=made.version)
+    assert (changed.version, changed.title, changed.archived_at) == (made.version + 1, "x", None)
     with pytest.raises(VersionConflict, check=about("thread")):
-        await ledger.threads.update("t", archived=True, expected=made.revision)
+        await ledger.threads.update("t", archived=True, expected=made.version)
     assert (await ledger.threads.get("t")).archived_at is None

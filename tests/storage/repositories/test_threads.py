@@ -119,9 +119,9 @@ async def test_a_thread_shows_the_count_and_preview_of_its_active_branch(ledger:
 async def test_update_changes_only_the_given_fields(ledger: Ledger) -> None:
     made = await ledger.user("ada").threads.create("t", title="a", metadata={"k": 1}, rules="lenient")
     assert await ledger.threads.update("t") == made
-    assert await ledger.threads.update("t", title="b") == made.model_copy(update={"title": "b", "revision": 1})
+    assert await ledger.threads.update("t", title="b") == made.model_copy(update={"title": "b", "version": 1})
     cleared = await ledger.threads.update("t", title=None, metadata=None, rules=None)
-    assert cleared == made.model_copy(update={"title": None, "metadata": None, "rules": None, "revision": 2})
+    assert cleared == made.model_copy(update={"title": None, "metadata": None, "rules": None, "version": 2})
     assert await ledger.threads.get("t") == cleared
 
 
@@ -146,11 +146,11 @@ async def test_update_refuses_invalid_values(ledger: Ledger) -> None:
 
 async def test_each_update_raises_the_revision(ledger: Ledger) -> None:
     made = await ledger.threads.create("t", title="a", metadata={"b": {"x": 1}, "a": 1})
-    assert made.revision == 0
-    renamed = await ledger.threads.update("t", title="b", expected=made.revision)
-    assert (renamed.revision, renamed.title) == (1, "b")
+    assert made.version == 0
+    renamed = await ledger.threads.update("t", title="b", expected=made.version)
+    assert (renamed.version, renamed.title) == (1, "b")
     with pytest.raises(VersionConflict, check=about("thread")) as caught:
-        await ledger.threads.update("t", title="c", expected=made.revision)
+        await ledger.threads.update("t", title="c", expected=made.version)
     assert (caught.value.thread_id, caught.value.expected, caught.value.actual) == ("t", 0, 1)
     assert await ledger.threads.update("t", expected=1) == renamed
     merged = await ledger.threads.update("t", metadata={"c": None, "b": {"y": 2}}, merge=True, expected=1)
@@ -158,7 +158,7 @@ async def test_each_update_raises_the_revision(ledger: Ledger) -> None:
     assert await ledger.threads.get("t") == merged
     assert (await ledger.threads.list()).items == [merged]
     cleared = await ledger.threads.update("t", metadata=None)
-    assert (cleared.metadata, cleared.revision) == (None, 3)
+    assert (cleared.metadata, cleared.version) == (None, 3)
     assert (await ledger.threads.update("t", metadata={"n": 1}, merge=True)).metadata == {"n": 1}
     for wrong in ({}, {"metadata": None}, {"title": "x"}):
         with pytest.raises(InvalidArgument, match="merge needs metadata, the keys to set"):
@@ -184,7 +184,7 @@ async def test_no_merge_of_metadata_undoes_another(database: Database, ledger: L
     found = await ledger.threads.get("t")
     wanted = {f"{writer} {number}" for writer in range(16) for number in range(20)}
     assert set(found.metadata or {}) == {"kept"} | wanted
-    assert (found.title, found.rules, found.message_count, found.revision) == (
+    assert (found.title, found.rules, found.message_count, found.version) == (
         "19",
         "lenient",
         20 * len(turn()),
@@ -207,7 +207,7 @@ async def test_of_updates_that_expect_a_revision_one_wins(database: Database, le
             won = await asyncio.gather(*(race(racer, number) for racer in range(8)))
             assert won.count(True) == 1
             found = await ledger.threads.get("t")
-            assert (found.title, found.revision) == (str(won.index(True)), number + 1)
+            assert (found.title, found.version) == (str(won.index(True)), number + 1)
 
 
 async def test_stricter_rules_are_checked_on_every_branch_first(ledger: Ledger) -> None:

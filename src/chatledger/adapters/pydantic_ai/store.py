@@ -254,7 +254,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
                 await self._copy(transaction, write, entry_id)
                 return
         for branch in await transaction.branches.list(write.id):
-            if branch.version == at and not branch.active:
+            if branch.last_seq == at and not branch.active:
                 last = await transaction.messages.history(write.id, branch=branch.branch, newest=1)
                 if last_entry(last.messages) == entry_id:
                     await transaction.branches.activate(write.id, branch.branch)

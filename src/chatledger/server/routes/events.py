@@ -43,7 +43,7 @@ async def _open(
 ) -> AsyncIterator[_Stream]:
     """Runs before the response begins, so a missing thread is a 404 and a wrong cursor a 400. Counts the streams."""
     await ledger.threads.get(thread_id)
-    start = last_event_id or after or await ledger.branches.mark(thread_id)
+    start = last_event_id or after or (await ledger.branches.get(thread_id)).mark
     stream = _Stream(start, ledger.messages.follow(thread_id, cursor=start))
     if state.streams[caller] >= state.limits.caller_streams or state.streams.total() >= state.limits.streams:
         detail = "the server has as many open event streams as it allows, in all or of one caller; try again later"

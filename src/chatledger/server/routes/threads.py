@@ -101,7 +101,7 @@ def _require_same(thread: Thread, body: NewThread, key: str | None) -> None:
     since, only what never changes. That of another owner was not found.
     """
     given: dict[str, Any] = {"kind": body.kind}
-    if thread.revision == 0:
+    if thread.version == 0:
         given |= {"title": body.title, "metadata": body.metadata, "rules": body.rules}
     for name, value in given.items():
         if (getattr(thread, name) or None) != (value or None):
@@ -115,9 +115,9 @@ _REMEDY = "use another idempotency key for another thread"
 
 @router.get("/{thread_id}")
 async def get_thread(ledger: Mine, thread_id: ThreadId, response: Response) -> Thread:
-    """Read a thread. The `ETag` is its revision, to send in `If-Match` with an update."""
+    """Read a thread. The `ETag` is its version, to send in `If-Match` with an update."""
     thread = await ledger.threads.get(thread_id)
-    response.headers["ETag"] = f'"{thread.revision}"'
+    response.headers["ETag"] = f'"{thread.version}"'
     return thread
 
 
@@ -127,15 +127,15 @@ async def update_thread(
     thread_id: ThreadId,
     body: ThreadUpdate,
     response: Response,
-    if_match: Annotated[str | None, Header(description="Update only this revision; else 412.")] = None,
+    if_match: Annotated[str | None, Header(description="Update only this version; else 412.")] = None,
 ) -> Thread:
     """Change the given fields. With `rules`, all messages are first checked."""
     given = body.model_dump(exclude_unset=True)
     if body.merge and body.metadata:
         stored = (await ledger.threads.get(thread_id)).metadata or {}
         require_small_metadata({**stored, **body.metadata})
-    thread = await ledger.threads.update(thread_id, **given, expected=_revision(if_match))
-    response.headers["ETag"] = f'"{thread.revision}"'
+    thread = await ledger.threads.update(thread_id, **given, expected=_version(if_match))
+    response.headers["ETag"] = f'"{thread.version}"'
     return thread
 
 
@@ -177,14 +177,14 @@ async def delete_thread(ledger: Mine, thread_id: ThreadId) -> Deleted:
     return await ledger.threads.delete(thread_id)
 
 
-_LONGEST_REVISION = 18
+_LONGEST_VERSION = 18
 """Digits of a number that the database can hold."""
 
 
-def _revision(if_match: str | None) -> int | None:
+def _version(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
     text = without_quotes(if_match)
-    if not text.isdecimal() or len(text) > _LONGEST_REVISION:
-        raise InvalidArgument("If-Match", f'must be the revision of a thread, such as "3", not {if_match!r}')
+    if not text.isdecimal() or len(text) > _LONGEST_VERSION:
+        raise InvalidArgument("If-Match", f'must be the version of a thread, such as "3", not {if_match!r}')
     return int(text)

@@ -18,12 +18,21 @@ from chatledger.storage.append.request import moved_since
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
-from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
+from chatledger.storage.history.path import (
+    Path,
+    Segment,
+    cut,
+    damaged_active_branch,
+    find_path,
+    forked,
+    read_lineage,
+    write_lineage,
+)
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
-from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_mark
+from chatledger.storage.schema.text import Mark, decode_json, encode_text, read_mark, write_mark
 
 
 def _key(window: Window) -> dict[str, str]:
@@ -78,13 +87,14 @@ def _hold(sql: Sql, window: Window) -> RulesLevel | None:
 def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
     now = datetime.now(UTC)
     lineage = forked(path.segments, number, at)
+    stamp = new_stamp()
     row = {
         **_key(window),
         "branch": number,
         "lineage": write_lineage(lineage),
         "last_seq": at,
         "absent": _absent(sql, window, path, at),
-        "stamp": new_stamp(),
+        "stamp": stamp,
         "last_role": tip.last_role,
         "open_calls": decode_json(write_open_calls(tip)),
         "created_at": now,
@@ -96,7 +106,8 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
         thread_id=window.thread_id,
         branch=number,
         **_fork_point(lineage),
-        version=at,
+        last_seq=at,
+        mark=write_mark(window.thread, number, at, stamp),
         active=activate,
         created_at=now,
     )
@@ -126,17 +137,26 @@ def activate_branch(sql: Sql, window: Window, branch: int) -> Branch:
     return next(found for found in list_branches(sql, window) if found.branch == branch)
 
 
+_OF_THREAD = and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id")))
+
+
 def list_branches(sql: Sql, window: Window) -> list[Branch]:
-    statement = (
-        select(branches, threads.c.active_branch)
-        .join(threads, and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id"))))
-        .where(own_rows(branches, window))
-        .order_by(branches.c.branch)
-    )
-    rows = sql.execute(statement).mappings().all()
+    statement = select(branches, threads.c.active_branch).join(threads, _OF_THREAD).where(own_rows(branches, window))
+    rows = sql.execute(statement.order_by(branches.c.branch)).mappings().all()
     if not rows:
         raise ThreadNotFound(window.thread_id)
     return [_to_branch(row) for row in rows]
+
+
+def get_branch(sql: Sql, window: Window) -> Branch:
+    """Raises ThreadNotFound and BranchNotFound."""
+    wanted = threads.c.active_branch if window.branch is None else window.branch
+    own = and_(own_rows(branches, window), branches.c.branch == wanted)
+    row = sql.execute(select(branches, threads.c.active_branch).join(threads, _OF_THREAD).where(own)).mappings().first()
+    if row is None:
+        find_path(sql, window)  # says what is not there
+        raise damaged_active_branch(window.thread_id)
+    return _to_branch(row)
 
 
 def _fork_point(lineage: Sequence[Segment]) -> dict[str, int]:
@@ -148,13 +168,15 @@ def _fork_point(lineage: Sequence[Segment]) -> dict[str, int]:
 def _to_branch(row: Mapping[Any, Any]) -> Branch:
     """Raises DamagedCell."""
     thread_id, branch = row["thread_id"], row["branch"]
-    if type(row["last_seq"]) is not int:
-        raise damaged_cell(branches, "last_seq", row)
+    for name in ("last_seq", "stamp"):
+        if type(row[name]) is not int:
+            raise damaged_cell(branches, name, row)
     fields = {
         "thread_id": thread_id,
         "branch": branch,
         **_fork_point(read_lineage(row["lineage"], thread_id, branch)),
-        "version": row["last_seq"],
+        "last_seq": row["last_seq"],
+        "mark": write_mark(encode_text(thread_id), branch, row["last_seq"], row["stamp"]),
         "active": branch == row["active_branch"],
         "created_at": row["created_at"],
     }
@@ -162,11 +184,6 @@ def _to_branch(row: Mapping[Any, Any]) -> Branch:
 
 
 # --- Marks ------------------------------------------------------------------------------------------------------------
-
-
-def present_mark(sql: Sql, window: Window) -> str:
-    path = find_path(sql, window)
-    return write_mark(window.thread, path.branch, path.last_seq, path.stamp)
 
 
 async def advance(scope: Scope, thread_id: str, mark: str) -> str:

@@ -166,7 +166,8 @@ def _read(thread: _Checked, read: Callable[[Tenant, Any], object], tenant: Tenan
 
 def _read_thread(tenant: Tenant, row: Any) -> Thread:
     fields = decrypt_values(tenant, threads, {name: row[name] for name in row if name != "tenant_id"})
-    return to_model(Thread, threads, fields, {**fields, "revision": fields["revision"] or 0})
+    beside = {"version": fields.pop("revision") or 0}
+    return to_model(Thread, threads, fields, {**fields, **beside}, {"version": "revision"})
 
 
 def _read_branch(tenant: Tenant, row: Any) -> Path:

@@ -236,11 +236,11 @@ def _to_thread(tenant: Tenant, row: Row) -> Thread:
         if type(number) is not int:
             raise damaged_cell(branches, name, {"thread_id": thread_id, "branch": active})
     beside = {
-        "revision": fields["revision"] or 0,
+        "version": fields.pop("revision") or 0,
         "message_count": numbers["last_seq"] - numbers["absent"],
         "preview": _preview(tenant, row),
     }
-    return to_model(Thread, threads, fields, {**fields, **beside})
+    return to_model(Thread, threads, fields, {**fields, **beside}, {"version": "revision"})
 
 
 def _preview(tenant: Tenant, row: Row) -> str | None:

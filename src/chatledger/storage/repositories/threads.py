@@ -59,17 +59,18 @@ def update_thread(sql: Sql, tenant: Tenant, thread_id: str, change: ThreadUpdate
     thread = find_thread(sql, tenant, thread_id)
     if thread is None:
         raise ThreadNotFound(thread_id)
-    if change.expected is not None and change.expected != thread.revision:
-        raise VersionConflict("thread", change.expected, thread.revision, thread_id=thread_id)
+    if change.expected is not None and change.expected != thread.version:
+        raise VersionConflict("thread", change.expected, thread.version, thread_id=thread_id)
     return _set_values(sql, tenant, thread, change) if change.values else thread
 
 
 def _set_values(sql: Sql, tenant: Tenant, thread: Thread, change: ThreadUpdate) -> Thread:
-    values = {**change.values, "revision": thread.revision + 1}
+    values, version = dict(change.values), thread.version + 1
     if change.merge:
         values["metadata"] = {**(thread.metadata or {}), **values["metadata"]}
     with refusing():
-        changed = Thread.model_validate(thread.model_dump() | values)
+        changed = Thread.model_validate(thread.model_dump() | values | {"version": version})
+    values["revision"] = version  # the column keeps its name
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
         require_level(sql, tenant, thread.thread_id, changed.rules)
     if "rules" in values:  # the tip caches of other processes hold the earlier rules
