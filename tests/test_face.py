@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import chatledger
-from tests.public_names import Definition, find
+from tests.public_names import MODULES, Definition, exported, find
 
 BUDGET = tomllib.loads(Path(__file__).with_name("face.toml").read_text(encoding="utf-8"))
 LEDGER = [("chatledger.ledger", "Ledger"), ("chatledger.repositories", "Repositories")]
@@ -63,6 +63,16 @@ FOUND = {
 
 def test_programs_need_few_names() -> None:
     assert len(chatledger.__all__) == BUDGET["names"]["chatledger"]
+
+
+def test_the_other_public_modules_are_listed() -> None:
+    listed = {f"chatledger.{name}" for name in BUDGET["others"]}
+    assert listed == set(MODULES) - {"chatledger", "chatledger.admin", "chatledger.errors", "chatledger.types"}
+
+
+@pytest.mark.parametrize("module", BUDGET["others"])
+def test_the_other_public_modules_keep_their_names(module: str) -> None:
+    assert sorted(exported(f"chatledger.{module}")) == BUDGET["others"][module].split()
 
 
 @pytest.mark.parametrize("what", FOUND)
