@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-server test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
-  fuzz lint types imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
+  fuzz lint types types-complete imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -155,6 +155,9 @@ lint: $(READY)  ## Check style and formatting
 
 types: $(READY)  ## Check types
 	$(BIN)/mypy
+
+types-complete: $(READY)  ## Print the public names and members whose types a type checker does not know
+	$(BIN)/python -m tests.typing.test_complete
 
 imports: $(READY)  ## Check that imports point down and form no cycle
 	$(BIN)/lint-imports

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     AfterValidator,
@@ -22,7 +22,9 @@ from chatledger.errors import InvalidArgument
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="constants")
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="constants"
+    )
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:

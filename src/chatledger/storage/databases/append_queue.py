@@ -355,7 +355,7 @@ class Turn:
         self._flight: _Flight | None = None
         self.appended: Appended | None = None
         self.unheard: Unheard | None = None
-        self.since = time.monotonic()
+        self.since: float = time.monotonic()
 
     async def __aenter__(self) -> Self:
         entered = self._queue.enter(self._request)
@@ -383,7 +383,7 @@ class _Flight:
 
     def __init__(self, queue: AppendQueue, threads: Sequence[str]) -> None:
         self._queue = queue
-        self.threads = threads
+        self.threads: Sequence[str] = threads
 
     def end(self) -> None:
         self._queue.end(self)
@@ -397,10 +397,10 @@ class _Waiter:
     __slots__ = ("alone", "group", "request", "turn", "unheard", "until")
 
     def __init__(self, request: AppendRequest, until: float) -> None:
-        self.request = request
-        self.until = until
+        self.request: AppendRequest = request
+        self.until: float = until
         self.turn: asyncio.Future[Appended | ChatLedgerError | _Flight] = asyncio.get_running_loop().create_future()
-        self.alone = False
+        self.alone: bool = False
         self.unheard: Unheard | None = None
         self.group: _Group | None = None
 

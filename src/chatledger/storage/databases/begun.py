@@ -16,9 +16,9 @@ class Begun:
     __slots__ = ("database", "open", "outer")
 
     def __init__(self, database: OpenDatabase, *, outer: Begun | None) -> None:
-        self.database = database
-        self.open = True
-        self.outer = outer
+        self.database: OpenDatabase = database
+        self.open: bool = True
+        self.outer: Begun | None = outer
 
 
 BEGUN: ContextVar[Begun | None] = ContextVar("chatledger_begun", default=None)

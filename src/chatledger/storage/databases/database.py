@@ -36,7 +36,7 @@ class Database(ABC):
     database overrides them with a shorter path.
     """
 
-    timeout = 0.0
+    timeout: float = 0.0
     """The time limit of a call in seconds: how long it tries again while the database is away. Inside a transaction
     nothing is tried again.
     """
@@ -64,20 +64,20 @@ class Database(ABC):
 class OpenDatabase(Database):
     """A database that a ledger opens and closes."""
 
-    one_connection = False
+    one_connection: bool = False
     """Whether a read has to wait for an open transaction, because the database has only one connection."""
 
-    one_loop = False
+    one_loop: bool = False
     """Whether only the event loop that opened the database can use it."""
 
-    is_server = False
+    is_server: bool = False
     """Whether the database runs in a process of its own, so that it works while this process does something else."""
 
     connect: Callable[[], Awaitable[Any]] | None = None
     """Makes a connection of the driver's own for hints between processes; None if the database has none."""
 
     def __init__(self) -> None:
-        self.counters = Counters()
+        self.counters: Counters = Counters()
 
     @property
     def attributes(self) -> Mapping[str, str | int]:

@@ -38,7 +38,7 @@ class Poller:
     """The poller of one event loop."""
 
     def __init__(self, read: Callable[[Sequence[Followed]], Awaitable[States]]) -> None:
-        self.reads = SharedReads()
+        self.reads: SharedReads = SharedReads()
         """The reads of the followers that wait here."""
         self._read = read
         self._waiting: set[_Waiting] = set()

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import greenlet_spawn
@@ -44,6 +44,7 @@ from chatledger.storage.history.union_rows import LONG_OF
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import begin_as
+from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
 
@@ -95,10 +96,10 @@ class PostgresqlDatabase(OpenDatabase):
             limits=pool,
             holds=is_inside_transaction,
         )
-        self.counters = self._connections.counters
+        self.counters: Counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
         self._queues = AppendQueues(PostgresqlGroups(self._append, self._connections, self._tips))
-        self.connect = self._connections.connect_alone
+        self.connect: Callable[[], Awaitable[Any]] = self._connections.connect_alone
 
     async def append(self, request: AppendRequest) -> Appended:
         """Writers of one thread in this process take turns. Writers that had to wait may share a statement."""

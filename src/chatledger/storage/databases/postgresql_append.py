@@ -91,7 +91,7 @@ class PostgresqlAppend:
         self._connections = connections
         self._tips = tips
         turns = connections.patient_places
-        self.stalled = None if turns is None else Stalled(turns)
+        self.stalled: Stalled | None = None if turns is None else Stalled(turns)
 
     async def until_known(self, request: AppendRequest, *, unheard: Unheard | None, since: float) -> Appended:
         """Try until the outcome is known. Raises the errors of the judgement, StorageError, and OutcomeUnknown past the

@@ -24,13 +24,14 @@ from chatledger.storage.databases.states import Followed, States
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
+from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
 
 
 class Served(Database):
     def __init__(self, database: Database, thread: LoopThread) -> None:
-        self.timeout = database.timeout
+        self.timeout: float = database.timeout
         self._database = database
         self._thread = thread
 
@@ -57,7 +58,7 @@ class ServedDatabase(Served, OpenDatabase):
     def __init__(self, database: OpenDatabase, thread: LoopThread) -> None:
         super().__init__(database, thread)
         self._open = database
-        self.counters = database.counters
+        self.counters: Counters = database.counters
 
     async def ping(self, tenant: Tenant) -> None:
         await self._thread.serve(lambda: self._open.ping(tenant))
@@ -109,8 +110,8 @@ class Abroad:
     ) -> None:
         """`ended`: called after each call. `heard`: called with the hints; None without any."""
         self._thread = LoopThread("chatledger-loops")
-        self.database = ServedDatabase(twin, self._thread)
-        self.running = 0
+        self.database: ServedDatabase = ServedDatabase(twin, self._thread)
+        self.running: int = 0
         self._turn = threading.Lock()
         self._ended = ended
         self._hints = None if heard is None else Hints(twin.connect, heard, listens=listens)

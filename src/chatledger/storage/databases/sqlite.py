@@ -44,7 +44,7 @@ class SqliteDatabase(OpenDatabase):
         super().__init__()
         self._path = path
         self.timeout = timeout
-        self.one_connection = path == MEMORY
+        self.one_connection: bool = path == MEMORY
         self._tips = TipCache()
         self._writer = Writer(path, timeout, self._append_together)
         self._readers = None if path == MEMORY else _Readers()

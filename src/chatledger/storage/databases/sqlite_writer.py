@@ -53,9 +53,9 @@ class Job:
     __slots__ = ("command", "future", "loop", "request")
 
     def __init__(self, command: Callable[[Sql], Any], request: AppendRequest | None = None) -> None:
-        self.command = command
-        self.request = request
-        self.loop = asyncio.get_running_loop()
+        self.command: Callable[[Sql], Any] = command
+        self.request: AppendRequest | None = request
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
 
@@ -76,7 +76,7 @@ class WriterTransaction(Database):
     """A transaction that occupies the writer. Its jobs run in order, each in a savepoint, until it ends."""
 
     def __init__(self) -> None:
-        self.begun = Job(lambda sql: None)
+        self.begun: Job = Job(lambda sql: None)
         self._jobs: SimpleQueue[Job | End] = SimpleQueue()
         self._ended = False
 

@@ -167,20 +167,20 @@ class AsyncpgConnections:
         of the engine's pool; only an engine that is owned needs them. `holds`: whether the running task holds a
         connection by an open transaction.
         """
-        self.counters = Counters()
+        self.counters: Counters = Counters()
         self.secured = secured
         self.distributed = distributed
         self.timeout = timeout
-        self.silence = timeout / 2
+        self.silence: float = timeout / 2
         """Seconds without an answer after which a connection counts as lost, if the answer is certain to be small. It
         is half of the limit, so that there is time for a second attempt.
         """
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._schema = schema
         self._owned = owned
-        self.closed = False
+        self.closed: bool = False
         """The ledger is closed, so nothing is tried again."""
-        self.patient_places = max(1, sum(limits) // 4) if owned else None
+        self.patient_places: int | None = max(1, sum(limits) // 4) if owned else None
         """The number of connections on which appends may wait for a lock at a time. None: the application decides how
         long a statement of its engine waits.
         """

@@ -28,7 +28,7 @@ class Gate:
         transaction, so that it holds a connection while it waits for another.
         """
         self.places = places
-        self.free = places
+        self.free: float = places
         """Places that are not in use and have no idle connection."""
         self.idle: list[PoolProxiedConnection] = []
         self.line: deque[_Waiter] = deque()

@@ -83,11 +83,11 @@ class Sql:
     def __init__(
         self, connection: Connection, schema: str | None, driver: Driver | None = None, *, distributed: bool = False
     ) -> None:
-        self.connection = connection
-        self.schema = schema
-        self.dialect = connection.dialect.name
-        self.distributed = distributed
-        self.by_table = distributed or self.dialect != "postgresql"
+        self.connection: Connection = connection
+        self.schema: str | None = schema
+        self.dialect: str = connection.dialect.name
+        self.distributed: bool = distributed
+        self.by_table: bool = distributed or self.dialect != "postgresql"
         self._driver = driver or SqlalchemyDriver(connection)
         self._options: Any = {"schema_translate_map": {SCHEMA: schema}}
 

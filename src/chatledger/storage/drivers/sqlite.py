@@ -34,7 +34,7 @@ class SqliteDriver:
     __slots__ = ("connection",)
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+        self.connection: sqlite3.Connection = connection
 
     def fetch(self, text: str, values: Any) -> Sequence[Row]:
         return self.connection.execute(text, values).fetchall()
@@ -62,7 +62,7 @@ class SqliteConnection:
         self._driver = _connect(path, read_only=read_only, timeout=timeout)
         engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool, hide_parameters=True)
         self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        self.sql = Sql(self._connection, None, SqliteDriver(self._driver))
+        self.sql: Sql = Sql(self._connection, None, SqliteDriver(self._driver))
 
     @property
     def in_transaction(self) -> bool:

@@ -37,10 +37,10 @@ class Query:
         """Raises InvalidArgument and LimitExceeded."""
         if len(text) > MOST_CHARACTERS:
             raise LimitExceeded("characters of query", len(text), MOST_CHARACTERS, minimum=1)
-        self.folded = fold(text).strip()
+        self.folded: str = fold(text).strip()
         if not self.folded:
             raise InvalidArgument("query", "must hold more than blanks")
-        self.work = 0
+        self.work: int = 0
         """The characters that have been compared, or as many as would have taken that long."""
         self._first_word = self.folded.partition(" ")[0]
         self._in_json = max(self.folded.replace(":", " ").split(" "), key=len)

@@ -109,7 +109,7 @@ class EncryptionKeys:
         keys = None if given is None else given.keys
         self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
         self._marked: set[str] = set()
-        self.counts = CellCounts()
+        self.counts: CellCounts = CellCounts()
 
     def of(self, tenant: str) -> Encryption | None:
         if self._keys is None:
@@ -144,8 +144,8 @@ class Encryption:
         self._marked = set() if marked is None else marked
         self._keys = keys
         self._tenant_place = netstring(encode_text(tenant))
-        self.plaintext = plaintext
-        self.required = False
+        self.plaintext: bool = plaintext
+        self.required: bool = False
         """Whether the database has to be encrypted as a whole."""
 
     def encrypt(self, table: str, columns: Sequence[str], rows: Sequence[Cells], *key: Any) -> Sequence[Cells]:
