@@ -14,6 +14,8 @@ from benchmarks.progress import say
 from benchmarks.report import Row, Target, sample_rows
 from benchmarks.turns import MESSAGES, turns
 from chatledger import ChatMessage, Ledger
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 
 LENGTH = 1_000
 LEFT_BEHIND = 50
@@ -41,7 +43,7 @@ async def write_thread(ledger: Ledger, forks: Sequence[int]) -> str:
     for fork in forks:
         await ledger.messages.append(thread, _messages(fork - written))
         await ledger.messages.append(thread, _messages(LEFT_BEHIND))
-        await ledger.branches.fork(thread, fork)
+        await fork_at(scope_of(ledger), thread, fork)
         written = fork
     await ledger.messages.append(thread, _messages(LENGTH - written))
     assert (await ledger.messages.history(thread, last=1)).version == LENGTH

@@ -23,6 +23,7 @@ from benchmarks.turns import turns
 from chatledger import ChatMessage, Ledger, OpenTelemetry, Payload, Thread
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from chatledger.storage.repositories.removal import rewind_to
 
 PLAIN = "append"
 KEPT = 1_000
@@ -139,7 +140,9 @@ async def _write(ledger: Ledger, *, pops: bool) -> str:
             await ledger.messages.pop(thread)
     for number in range(KEPT // 2, POPPED if pops else 0):
         await ledger.messages.append(thread, _plain_turn(number))
-        await ledger.branches.rewind(thread, to=(await ledger.messages.history(thread, newest=3)).messages[0].seq or 0)
+        await rewind_to(
+            scope_of(ledger), thread, to=(await ledger.messages.history(thread, newest=3)).messages[0].seq or 0
+        )
     assert len((await ledger.messages.history(thread)).messages) == KEPT
     return thread
 

@@ -24,6 +24,8 @@ import asyncpg
 
 from chatledger import Ledger, PostgreSQL
 from chatledger.admin import migrate
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
 from tests.conversations import turn
 from tests.faults.writer import assert_whole
@@ -112,7 +114,7 @@ async def converse(ledger: Ledger, name: str) -> None:
         assert (await ledger.messages.history(name)).version == 5 * (number + 1)
     async with ledger.begin() as tx:
         await tx.messages.append(name, turn())
-        await tx.branches.fork(name, 5)
+        await fork_at(scope_of(tx), name, 5)
     await ledger.threads.list(limit=5)
     await ledger.threads.delete(name)
 

@@ -126,7 +126,7 @@ def test_a_blocking_class_has_the_descriptions_of_its_asynchronous_one() -> None
 EXAMPLES = {
     "ledger.append",
     "ledger.begin",
-    "ledger.branches.alternatives",
+    "ledger.messages.alternatives",
     "ledger.feedback.record",
     "ledger.feedback.summary",
     "ledger.follow",

@@ -48,6 +48,7 @@ def rewrite(text: str) -> str:
     text = re.sub(r"\b(messages|feedback)\.retract\b", r"\1.remove", text)
     text = re.sub(r"\bawait ([\w.]*\bbranches)\.mark\(([^()]*)\)", r"(await \1.get(\2)).mark", text)
     text = re.sub(r"([\w.]*\bbranches)\.mark\(([^()]*)\)", r"\1.get(\2).mark", text)
+    text = re.sub(r"\bbranches\.(rewind|alternatives)\(", r"messages.\1(", text)
     text = re.sub(r"\bthreads\.retain\b", "threads.delete_inactive", text)
     text = re.sub(r"(?<=\w)\.partials\.(list|interrupt|abandoned)\b", r".drafts.\1", text)
     return _move_attributes(_move_imports(text))

@@ -248,10 +248,10 @@ async def tell(following: AsyncGenerator[ThreadChange, None]) -> AsyncIterator[s
             yield event(change.kind, change.cursor, **change.model_dump(mode="json", exclude={"cursor"}))
 
 
-@app.get("/threads/{thread_id}/messages/{seq}/alternatives")
-async def alternatives(thread_id: str, seq: int, ledger: Mine) -> list[dict[str, Any]]:
+@app.get("/threads/{thread_id}/messages/{message_id:path}/alternatives")
+async def alternatives(thread_id: str, message_id: str, ledger: Mine) -> list[dict[str, Any]]:
     """The alternatives to a message, which a client shows as "2 of 3". The displayed one has `current` set."""
-    found = await ledger.branches.alternatives(thread_id, seq)
+    found = await ledger.messages.alternatives(thread_id, message_id)
     return [one.model_dump(mode="json") for one in found]
 
 

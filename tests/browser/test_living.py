@@ -91,7 +91,7 @@ def test_messages_change_and_go(page: Page, ledger: blocking.Ledger) -> None:
     page.goto("/threads/plan")
     ledger.messages.revise("plan", "child", user("And with a child of five?"))
     expect(page.locator("#m-7")).to_contain_text("child of five")
-    ledger.branches.rewind("plan", 6)
+    ledger.messages.rewind("plan", ledger.messages.history("plan", before=7, newest=1).messages[0])
     expect(page.get_by_role("article")).to_have_count(4)
     ledger.branches.activate("plan", 0)
     expect(page.locator("#m-8")).to_contain_text("railway museum")

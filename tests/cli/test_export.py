@@ -10,6 +10,8 @@ import pytest
 
 from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.errors import NothingToSend
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.storage.raw import query
@@ -177,7 +179,7 @@ async def test_damaged_threads_do_not_stop_an_export(database: Database) -> None
 async def fill_beside(ledger: Ledger) -> None:
     """The imported thread `a`, with two more branches, a run, a score and a value; and a value of the tenant."""
     for _ in range(2):
-        await ledger.branches.fork("a", 1)
+        await fork_at(scope_of(ledger), "a", 1)
     await ledger.runs.start("a", run_id="r")
     await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4))
     await ledger.kv.put(("thread", "a"), "step", 1)

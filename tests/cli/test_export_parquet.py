@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from chatledger import ChatMessage, Feedback, Ledger, TextPart, Usage
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.frames import frame_schema
 from chatledger.transfer.parquet import FRAMES, export_parquet
 from tests.cli.commands import chatledger
@@ -71,7 +73,7 @@ def test_the_files_are_read_alike_by_pyarrow_duckdb_and_polars(filled: Database,
 
 async def test_branches_and_values_that_have_no_file_are_counted(filled: Database, tmp_path: Path) -> None:
     async with Ledger.open(filled.url) as ledger:
-        await ledger.branches.fork("b", 1)
+        await fork_at(scope_of(ledger), "b", 1)
         await ledger.threads.create("silent")
         for scope in (("thread", "b"), ("thread", "silent"), ("tenant",)):
             await ledger.kv.put(scope, "step", 1)

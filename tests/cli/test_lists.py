@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from chatledger import Feedback, Ledger, Usage
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
@@ -24,7 +26,7 @@ async def filled(database: Database) -> Database:
             await ledger.feedback.record(Feedback(run_id=f"r{number}", key="stars", score=number, user_id="eve"))
         await ledger.runs.finish("r0", status="completed", usage=Usage(input_tokens=3, output_tokens=4, cost="0.25"))
         await ledger.runs.finish("r1", status="failed", error="no answer")
-        await ledger.branches.fork("t0", 1)
+        await fork_at(scope_of(ledger), "t0", 1)
         await ledger.messages.append("t0", [assistant("again")])
         await ledger.messages.append("t2", [user("?"), assistant("Su", state="partial")])
     return database

@@ -4,6 +4,8 @@ import asyncio
 from typing import Any
 
 from chatledger import ChatMessage, Ledger, Payload
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from tests.cli.commands import chatledger
 from tests.cli.terminal import at_terminal
 from tests.conftest import Database
@@ -83,7 +85,7 @@ async def test_abandoned_partial_messages_are_cut_short(sqlite_database: Databas
 async def test_inactive_branches_are_repaired_as_well(sqlite_database: Database) -> None:
     await store(sqlite_database, t=WEDGED)
     async with Ledger.open(sqlite_database.url) as ledger:
-        await ledger.branches.fork("t", 1)
+        await fork_at(scope_of(ledger), "t", 1)
     done = chatledger("repair", "--yes", "--json", url=sqlite_database.url).json["items"]
     assert {row["branch"] for row in done} == {0}
     assert len(await read(sqlite_database, "t", branch=0)) == 4

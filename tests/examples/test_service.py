@@ -170,13 +170,20 @@ async def disconnect(client: Client, monkeypatch: pytest.MonkeyPatch, request_id
         await client.ask(text=text, request_id=request_id)
 
 
+async def alternatives(client: Client, seq: int) -> list[dict[str, Any]]:
+    """Of the message that is shown at that seq."""
+    [message] = [one for one in (await client.get("/threads/t/messages"))["messages"] if one["seq"] == seq]
+    found: list[dict[str, Any]] = await client.get(f"/threads/t/messages/{message['message_id']}/alternatives")
+    return found
+
+
 async def test_a_retry_asks_again_after_an_interruption(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     await disconnect(client, monkeypatch, "q1", "hello")
     for _ in range(2):
         said, end = await client.ask(text="hello", request_id="q1")
         assert (said, end["state"]) == ("You said: hello", "complete")
     assert await client.shown() == ["hello", "You said: hello"]
-    assert [one["current"] for one in await client.get("/threads/t/messages/2/alternatives")] == [False, True]
+    assert [one["current"] for one in await alternatives(client, 2)] == [False, True]
     assert (await client.ledger.runs.get("t/q1")).status == "completed"
 
 
@@ -195,7 +202,7 @@ async def test_the_model_is_asked_at_most_three_times(client: Client, monkeypatc
         await disconnect(client, monkeypatch, "q1", "hello")
     said, end = await client.ask(text="hello", request_id="q1")
     assert (said, end["state"]) == ("You", "interrupted")
-    assert len(await client.get("/threads/t/messages/2/alternatives")) == 3
+    assert len(await alternatives(client, 2)) == 3
 
 
 async def test_other_answers_and_edits_stand_beside_each_other(client: Client) -> None:
@@ -203,7 +210,7 @@ async def test_other_answers_and_edits_stand_beside_each_other(client: Client) -
     (question, _) = (await client.get("/threads/t/messages"))["messages"]
     _, answered = await client.ask("answers", question=question["message_id"], request_id="q2")
     for seq, numbers in ((1, [True]), (2, [False, True])):
-        found = await client.get(f"/threads/t/messages/{seq}/alternatives")
+        found = await alternatives(client, seq)
         assert [one["current"] for one in found] == numbers
     await client.ask(text="and then", request_id="q3")
     (*_, then, _) = (await client.get("/threads/t/messages"))["messages"]
@@ -212,7 +219,7 @@ async def test_other_answers_and_edits_stand_beside_each_other(client: Client) -
     assert await client.shown() == ["hello", "You said: hello", "or else", "You said: or else"]
     (await client.http.put("/threads/t/branch/1")).raise_for_status()
     assert (await client.shown())[2:] == ["and then", "You said: and then"]
-    assert len(await client.get("/threads/t/messages/3/alternatives")) == 2
+    assert len(await alternatives(client, 3)) == 2
 
 
 async def test_the_first_question_and_one_of_another_branch_are_edited(client: Client) -> None:

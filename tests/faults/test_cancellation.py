@@ -130,7 +130,8 @@ async def delete(recorder: Recorder, name: str) -> None:
 
 
 async def fork(recorder: Recorder, _: str) -> None:
-    await recorder._ledger.branches.fork(THREAD, len(batch("first")), activate=False)
+    stored = (await recorder._ledger.messages.history(THREAD)).messages
+    await recorder._ledger.branches.fork(THREAD, stored[len(batch("first")) - 1], activate=False)
     await recorder._ledger.branches.list(THREAD)
     await recorder._ledger.branches.activate(THREAD, 0)
 
@@ -234,8 +235,9 @@ async def change(recorder: Recorder, name: str) -> None:
     await ledger.messages.remove(thread, "edited")
     assert await ledger.messages.revisions(thread, "edited")
     assert await ledger.messages.pop(thread)
-    await ledger.branches.rewind(thread, 1)
-    await ledger.branches.alternatives(thread, 1)
+    [first, *_] = (await ledger.messages.history(thread)).messages
+    await ledger.messages.rewind(thread, first)
+    await ledger.messages.alternatives(thread, first)
     assert await ledger.messages.find("c0")
     assert await ledger.messages.search("tokyo", thread_id=thread)
     assert await ledger.threads.search("lima")

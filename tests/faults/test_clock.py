@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from chatledger import ids
+from chatledger.repositories import scope_of
 from chatledger.storage.append import request
 from chatledger.storage.repositories import branches, feedback, runs, threads
+from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
 from tests.faults.checker import verdict
 from tests.faults.recording import Recorder, Recording
@@ -42,7 +44,7 @@ async def test_order_is_commit_order_whatever_the_clock_says(
             set_back(patch)
             for number in range(3):
                 await Recorder((ledger, other)[number % 2], recording).append(f"yesterday {number}", "t")
-            fork = await ledger.branches.fork("t", 2, activate=False)
+            fork = await fork_at(scope_of(ledger), "t", 2, activate=False)
             await Recorder(other, recording).append("on a fork", "t", branch=fork.branch)
         await Recorder(other, recording).append("today again", "t")
         await Recorder(ledger, recording).read("t")

@@ -11,6 +11,9 @@ import pytest
 
 from chatledger import ChatLedgerError, Ledger
 from chatledger.admin import migrate
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.removal import rewind_to
 from chatledger.types import ThreadChange
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
@@ -75,9 +78,9 @@ async def _change(ledger: Ledger, chance: random.Random) -> None:
         case 1:
             await ledger.messages.pop(THREAD)
         case 2:
-            await ledger.branches.fork(THREAD, 5)
+            await fork_at(scope_of(ledger), THREAD, 5)
         case _:
-            await ledger.branches.rewind(THREAD, max(5, version - 7))
+            await rewind_to(scope_of(ledger), THREAD, max(5, version - 7))
     await ledger.messages.close_open_calls(THREAD)  # a removal in the middle of a turn would refuse the next writer
 
 

@@ -18,6 +18,8 @@ import pytest
 from chatledger import Feedback, Ledger, NotFound, ThreadNotFound
 from chatledger.admin import migrate
 from chatledger.errors import IdConflict
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.faults.awaits import Interrupted
@@ -86,10 +88,10 @@ async def fork(ledger: Ledger, thread: str, expected: Expected, _: str) -> None:
     """After the first batch of the active branch."""
     if not expected.exists:
         with pytest.raises(ThreadNotFound):
-            await ledger.branches.fork(thread, 0)
+            await fork_at(scope_of(ledger), thread, 0)
         return
     shared = expected.path[:1]
-    made = await ledger.branches.fork(thread, sum(len(batch(name)) for name in shared))
+    made = await fork_at(scope_of(ledger), thread, sum(len(batch(name)) for name in shared))
     expected.paths.append(list(shared))
     expected.active = made.branch
     assert made.branch == len(expected.paths) - 1
@@ -315,7 +317,7 @@ def make(name: str, recorder: Recorder, thread: str, client: int, url: str) -> C
             old = batch(f"n1 old {thread}")
             return await ledger.messages.append(thread, old, branch=0, run_id=f"run of {thread}")
         if name == "fork":
-            return await ledger.branches.fork(thread, shared)
+            return await fork_at(scope_of(ledger), thread, shared)
         if name == "activate":
             return await ledger.branches.activate(thread, 0)
         if name == "delete":

@@ -14,9 +14,11 @@ from sqlalchemy.util import await_only
 
 from chatledger import Appended, Ledger, RuleViolation, StorageError
 from chatledger.errors import IdConflict, OutcomeUnknown
+from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt as append_module
 from chatledger.storage.append.write import Moved
 from chatledger.storage.databases import postgresql_append
+from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -390,7 +392,7 @@ async def test_an_id_stored_on_another_branch_meanwhile_is_a_conflict(
     ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The guard does not see it, the unique key does."""
-    await ledger.branches.fork("t", 5, activate=False)
+    await fork_at(scope_of(ledger), "t", 5, activate=False)
     async with pg_database.open() as other:
         before_the_write(monkeypatch, lambda: other.messages.append("t", turn(ids="m"), branch=1))
         with pytest.raises(IdConflict) as caught:

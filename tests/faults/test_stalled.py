@@ -12,8 +12,10 @@ import pytest
 
 from chatledger import ChatLedgerError, Ledger, Pace, StorageError
 from chatledger.admin import migrate
+from chatledger.repositories import scope_of
 from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.urls import LOCK_WAIT
+from chatledger.storage.repositories.removal import rewind_to
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.connections import set_limits
@@ -121,7 +123,7 @@ async def append_in_a_transaction(ledger: Ledger) -> None:
 
 
 async def rewind(ledger: Ledger) -> None:
-    await ledger.branches.rewind(thread(0), 0)
+    await rewind_to(scope_of(ledger), thread(0), 0)
 
 
 @pytest.mark.parametrize("call", [append, append_in_a_transaction, rewind])

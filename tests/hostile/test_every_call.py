@@ -14,6 +14,7 @@ import pytest
 from chatledger import Feedback, Ledger, Pace, StorageError, Thread, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import prepare_thread
 from tests.conftest import Database
 from tests.conversations import assistant, user
@@ -30,7 +31,7 @@ async def filled(owner: Repositories) -> dict[str, Any]:
     """A thread with all that it can have, and the usual value of each argument."""
     await of_user(owner, "u").threads.create("t")
     await owner.messages.append("t", [user("?", message_id="m"), assistant("!")], run_id="r")
-    await owner.branches.fork("t", 1, activate=False)
+    await fork_at(scope_of(owner), "t", 1, activate=False)
     await owner.threads.create("s")
     await owner.messages.append("s", [assistant("So", state="partial")])
     new = Thread(thread_id="new", created_at=NOW, active_at=NOW)

@@ -13,6 +13,7 @@ from chatledger.errors import IdConflict
 from chatledger.formats.message_file import MessageOutputBuilder
 from chatledger.message_file import MessageFile
 from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.outputs import list_agents, list_outputs
 from tests.message_file.conftest import Reopen
 from tests.message_file.shapes import contents, dicts, names, ran, said
@@ -179,7 +180,7 @@ async def test_messages_of_others_are_a_conflict_and_then_items(file: MessageFil
 async def test_agents_changed_on_another_branch_are_a_conflict(file: MessageFile, ledger: Ledger) -> None:
     file.add_message("a")
     await file.save()
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     other = await MessageFile.open(ledger, "t")
     other.add_agent_with_definition("sky", {})
     await other.save()
@@ -221,7 +222,7 @@ async def test_names_of_a_branch_that_was_left_are_not_used_again(file: MessageF
         file.add_message(content)
     file.add_function_call("message_1", "f")
     await file.save()
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     forked = await MessageFile.open(ledger, "t")
     forked.add_message("other")
     forked.add_function_call("message_1", "f")

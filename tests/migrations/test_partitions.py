@@ -12,6 +12,8 @@ from sqlalchemy import Connection
 from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.admin import migrate
 from chatledger.errors import RunConflict
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.upgrade.versions import VERSION_TABLE
 from tests.conftest import Database
@@ -47,7 +49,7 @@ async def use(ledger: Ledger) -> None:
     await ledger.threads.create("other")
     with pytest.raises(RunConflict):
         await ledger.messages.append("other", [user("x")], run_id="run-7")
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     await ledger.messages.append("t", [ChatMessage(role="assistant", content="Or so.")])
     assert texts(await ledger.messages.history("t"))[1:] == ["Or so."]
     async with ledger.begin() as tx:

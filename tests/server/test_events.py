@@ -13,8 +13,11 @@ import pytest
 from fastapi import FastAPI
 
 from chatledger import ChatMessage, Ledger
+from chatledger.repositories import scope_of
 from chatledger.server import ServerLimits, create_app
 from chatledger.server.state import State
+from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.removal import rewind_to
 from tests.conftest import Database
 from tests.server.conftest import by_header, client_of, json_of, listening, serving, until
 
@@ -84,11 +87,11 @@ async def test_each_kind_of_change_is_an_event(database: Database) -> None:
                 assert await events.take(1) == ["appended d"]
                 await ledger.messages.remove("t", "d")
                 assert await events.take(1) == ["retracted None"]
-                await ledger.branches.fork("t", 1)
+                await fork_at(scope_of(ledger), "t", 1)
                 assert await events.take(1) == ["activated None"]
                 await ledger.messages.append("t", [said("e"), said("f")])
                 assert await events.take(2) == ["appended e", "appended f"]
-                await ledger.branches.rewind("t", 1)
+                await rewind_to(scope_of(ledger), "t", 1)
                 assert await events.take(1) == ["rewound None"]
                 await ledger.threads.delete("t")
                 kind, problem = await events.next()

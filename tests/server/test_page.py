@@ -15,8 +15,10 @@ from fastapi import FastAPI
 
 from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.models import AudioPart, FilePart, ImagePart
+from chatledger.repositories import scope_of
 from chatledger.server import Caller, TokenFile, create_app
 from chatledger.server.page import conversation
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.runs import find_runs
 from tests.server.conftest import by_header, client_of
 
@@ -110,7 +112,7 @@ async def test_nothing_of_another_user_is_shown_or_changed(app: FastAPI, ledger:
     part = ImagePart(data=PIXEL, mime_type="image/png")
     message = ChatMessage(role="assistant", content=[part], message_id="m")
     await ada.messages.append("hers", [message], run_id="r")
-    await ada.branches.fork("hers", 0, activate=False)
+    await fork_at(scope_of(ada), "hers", 0, activate=False)
     async with client_of(app, "bob") as bob, client_of(app, "ada") as own:
         for path in ("", "/messages", "/messages/m/json", "/media/m/0"):
             assert "secret" not in await text_of(bob, f"/threads/hers{path}", 404)

@@ -13,8 +13,10 @@ from starlette.routing import Route
 
 from chatledger import Feedback, Ledger
 from chatledger.models.parts import Part
+from chatledger.repositories import scope_of
 from chatledger.server import Caller, TokenFile, create_app
 from chatledger.server.access import TokenScope
+from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn
 from tests.server.conftest import client_of, json_of
 
@@ -285,7 +287,7 @@ async def test_an_operator_reads_the_counters_of_all_tenants_and_no_row(ledger: 
 async def test_the_page_shows_a_reader_no_form_that_changes_something(ledger: Ledger, scopes: Scopes) -> None:
     ada = ledger.user("ada")
     await ada.messages.append("t", turn(), create=True, run_id="r")
-    await ada.branches.fork("t", 1, activate=False)
+    await fork_at(scope_of(ada), "t", 1, activate=False)
     await ada.feedback.record(Feedback(run_id="r", key="thumb", score=1))
     for path, form in (("/threads/t", "score"), ("/threads/t?branch=1", "activate")):
         shown = {scope: (await scopes.of[scope].get(path)).text for scope in ("read", "ask")}

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatledger import Feedback, Ledger
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn, user
 
 SECRET = "s3cr3t"
@@ -193,7 +195,7 @@ async def store_things(ledger: Ledger, owner: str = "bob") -> dict[str, str]:
         await bob.runs.start(of(THREAD), run_id=name, agent=SECRET, model=SECRET, input=SECRET)
     first = await bob.messages.append(of(THREAD), [user(SECRET, message_id=of(MESSAGE))], run_id=of(RUN))
     await bob.messages.append(of(THREAD), [assistant(SECRET)], run_id=of(RUN))
-    await bob.branches.fork(of(THREAD), 1, activate=False)
+    await fork_at(scope_of(bob), of(THREAD), 1, activate=False)
     await bob.messages.revise(of(THREAD), of(MESSAGE), user(SECRET + "!"))
     await bob.threads.create(of(CONVERSATION), kind="conversation", rules="lenient")
     await bob.messages.append(of(CONVERSATION), [user(SECRET, message_id=of(ITEM))])

@@ -21,6 +21,7 @@ from chatledger import (
 )
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 from chatledger.types import Page
@@ -69,7 +70,7 @@ async def _say_in(ledger: Ledger, name: str, say: Say) -> None:
     await _stream(ledger, name, say)
     await ledger.messages.append(name, [assistant(say("open"), calls=[_call("w", say)])])
     await ledger.messages.close_open_calls(name, reason=say("reason"))
-    await ledger.branches.fork(name, 1)
+    await fork_at(scope_of(ledger), name, 1)
     await ledger.messages.append(name, [user(say("forked"), message_id=f"{name} forked")])
     revised = user(say("revised"), custom_data={"c": say("revisedcustom")}, format="x", residual={"r": say("rest")})
     await ledger.messages.revise(name, f"{name}0", revised)

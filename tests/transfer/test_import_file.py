@@ -10,8 +10,10 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, Limits, RuleViolation, StorageError, Thread, VersionConflict
 from chatledger.errors import DecodeError, IdConflict, LimitExceeded, UnknownFormat
+from chatledger.repositories import scope_of
 from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.databases.scope import Scope
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import PreparedThread, load_threads, prepare_thread
 from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.transfer import detect, import_file, new_threads, shapes
@@ -91,7 +93,7 @@ async def test_branch_of_an_imported_thread_is_left_alone(ledger: Ledger) -> Non
     content = lines({"id": 7, "messages": talk("a", "b")})
     await bring(ledger, content, id_field="id")
     [thread] = await ledger.threads.list()
-    await ledger.branches.fork(thread.thread_id, 1)
+    await fork_at(scope_of(ledger), thread.thread_id, 1)
     await ledger.messages.append(thread.thread_id, [ChatMessage(role="assistant", content="edited")])
     assert outcome(await bring(ledger, content, id_field="id")) == (0, 0, 1, 0, 0)
 

@@ -14,6 +14,8 @@ from chatledger import ChatMessage, Ledger, ToolCall
 from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats import get_codec
 from chatledger.models.json import same_json
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.removal import rewind_to
 from chatledger.transfer.envelope import from_metadata, pack, take_out
 from chatledger.transfer.shapes import BranchMessages, get_shape, recognise_record, shape_names
 from tests.formats.openai_chat.strategies import messages as openai_messages
@@ -187,7 +189,7 @@ async def test_tree_of_which_an_answer_was_popped_grows_it_again(ledger: Ledger)
 
 async def test_tree_of_which_a_branch_was_rewound_keeps_the_others(ledger: Ledger) -> None:
     await bring(ledger, lines({"message_tree_id": "t", "prompt": TREE}), format="oasst", thread_field="message_tree_id")
-    await ledger.branches.rewind("t", 1, branch=0)
+    await rewind_to(scope_of(ledger), "t", 1, branch=0)
     [record] = await exported(ledger)
     left = said("a", said("g", said("h")), said("i"), said("b", said("f"), said("c", said("e"))))
     assert same_json(record["prompt"], left)

@@ -26,6 +26,8 @@ from chatledger.formats.openai_responses import as_items
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, History, RulesLevel
 from chatledger.models.trusted import copy_with
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.removal import rewind_to
 from chatledger.transaction import Transaction
 
 with importing("agents", extra="openai-agents", name="the OpenAI Agents SDK"):
@@ -242,7 +244,7 @@ class ChatLedgerSession:
 
     async def _replace(self, transaction: Transaction, suffix: _Suffix, expired: Callable[[Item], bool] | None) -> None:
         cut, *others = suffix.messages
-        removed = await transaction.branches.rewind(self.session_id, (cut.seq or 1) - 1)
+        removed = await rewind_to(scope_of(transaction), self.session_id, (cut.seq or 1) - 1)
         if [_identity(one) for one in removed] != [_identity(one) for one in suffix.messages]:
             raise _Moved
         head = _items([cut])[: suffix.first]
@@ -266,7 +268,7 @@ class ChatLedgerSession:
     async def _replace_all(self, transaction: Transaction, messages: list[ChatMessage]) -> None:
         removed: Sequence[ChatMessage] = []
         with suppress(ThreadNotFound):
-            removed = await transaction.branches.rewind(self.session_id, 0)
+            removed = await transaction.messages.rewind(self.session_id, None)
         back = [_anew(one, one) for one in removed if not _items([one])]
         await append_within(transaction, self.session_id, [*back, *messages], rules=self._rules, create=True)
 

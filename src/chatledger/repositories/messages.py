@@ -24,6 +24,7 @@ from chatledger.arguments import (
 from chatledger.errors import InvalidArgument, StorageError, VersionConflict
 from chatledger.ids import new_stamp
 from chatledger.models import (
+    Alternative,
     Appended,
     ChatMessage,
     History,
@@ -54,13 +55,15 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.sizes import stored_sizes
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.alternatives import alternatives_of
 from chatledger.storage.repositories.cursors import page_size, part_of
 from chatledger.storage.repositories.drafts import Draft, Pace
 from chatledger.storage.repositories.find import find_messages, find_names, get_message
 from chatledger.storage.repositories.follow import follow
 from chatledger.storage.repositories.follow_cursor import read_start
+from chatledger.storage.repositories.places import MESSAGE, read_place
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
-from chatledger.storage.repositories.removal import pop, retract
+from chatledger.storage.repositories.removal import pop, retract, rewind_to
 from chatledger.storage.repositories.revise import list_revisions, revise_message
 from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import Query
@@ -690,7 +693,7 @@ class MessageRepository:
         self, thread_id: str, *, branch: int | None = None, expected: str | None = None
     ) -> ChatMessage | None:
         """Remove the newest message of the branch (None: the active one), in place, and return it; None if the branch
-        is empty. It is `branches.rewind` by one message, at any level of the rules: the branch gets a new position and
+        is empty. It is `rewind` by one message, at any level of the rules: the branch gets a new position and
         a new mark, and another branch that shares the message keeps it.
 
         The message's id is free again. But an append with an `idempotency_key` stays a repeat: called again, it returns
@@ -706,6 +709,47 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id, branch)
         mark = None if expected is None else read_expected(expected, window.thread, branch)
         return await self._scope.write(lambda sql: pop(sql, window, mark), moves=window.thread)
+
+    async def rewind(
+        self,
+        thread_id: str,
+        to: ChatMessage | str | None,
+        *,
+        branch: int | None = None,
+        expected: str | None = None,
+    ) -> Sequence[ChatMessage]:
+        """Remove all messages after `to`, a message or its id, from the branch (None: the active one), in place, and
+        return them in order; `to` None removes all. It makes no branch. Another branch that shares some of the messages
+        keeps them.
+
+        The rewind takes the next position of the branch: its `last_seq` grows, and no position is used again. The
+        removed messages stay in `revisions`. With `expected`, a mark, it raises VersionConflict if the branch changed
+        since. If no message follows `to`, nothing is written.
+
+        Raises ThreadNotFound, BranchNotFound, MessageNotFound for a message that the branch does not have, and
+        DraftLive while the message at the end is being written.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT_OR_NONE, branch=branch)
+        require(STR_OR_NONE, expected=expected)
+        place = read_place(thread_id, to, named="to")
+        return await rewind_to(self._scope, thread_id, place, branch=branch, expected=expected)
+
+    async def alternatives(self, thread_id: str, message: ChatMessage | str) -> Sequence[Alternative]:
+        """The alternatives of a message, given as it is or by its id: that message, and the messages of other branches
+        that follow the same message as it does. A user interface shows "2 of 3" with them.
+
+            for number, one in enumerate(await ledger.messages.alternatives(thread_id, answer), start=1):
+                print(number, one.message.text, "(shown)" if one.current else f"(activate branch {one.branch})")
+
+        They come in the order of the branches that store them. A branch that ends before the place has none. `current`
+        is about the active branch, or about the one that stores the message if the active one does not have it. The
+        call runs up to eight short statements, however many alternatives there are. Raises ThreadNotFound and
+        MessageNotFound.
+        """
+        require(STR, thread_id=thread_id)
+        place = read_place(thread_id, message, MESSAGE, named="message")
+        return await alternatives_of(self._scope, thread_id, place)
 
     async def remove(self, thread_id: str, message_id: str) -> ChatMessage:
         """Remove a message, wherever it stands, from every branch that shares it, and return it. Each of these branches

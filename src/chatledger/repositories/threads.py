@@ -22,14 +22,14 @@ from chatledger.arguments import (
 )
 from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.ids import new_id
-from chatledger.models import Deleted, Hit, Page, RulesLevel, Thread
+from chatledger.models import ChatMessage, Deleted, Hit, Page, RulesLevel, Thread
 from chatledger.models.base import read_moment, refusing
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.copy import copy_thread
+from chatledger.storage.repositories.copy import copy_until
 from chatledger.storage.repositories.creation import make_thread
 from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.deletion import count_thread, delete_thread, retain
+from chatledger.storage.repositories.places import read_place
 from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import Query
 from chatledger.storage.repositories.thread_list import (
@@ -116,12 +116,13 @@ class ThreadRepository:
         source: str,
         thread_id: str | None = None,
         *,
-        at: int | None = None,
+        until: ChatMessage | str | None = None,
         branch: int | None = None,
         title: str | Unset | None = UNSET,
     ) -> Thread:
-        """Copy one path of a thread to a new thread, and return it: the messages of `branch` (None: the active one) of
-        the thread `source`, up to and including seq `at` (None: all). They get the positions 1, 2, 3 … on branch 0.
+        """Copy one path of a thread to a new thread, and return it: the messages of the thread `source` up to and
+        including `until`, a message or its id (None: all). They get the positions 1, 2, 3 … on branch 0. The branch is
+        `branch`, or else the active one, or the one that stores the message if the active one does not have it.
 
         The owner, kind, metadata, rules and, unless you pass another one, the title are those of the source. The
         messages keep their ids, times and recorded violations; a message id is unique only within a thread. Runs,
@@ -129,21 +130,18 @@ class ThreadRepository:
         result is open in the copy too.
 
         One transaction copies all, 500 messages at a time, so its cost grows with the path. A SQLite file has no other
-        writer until it is done. Raises ThreadNotFound, BranchNotFound, IdConflict and Erased, InvalidCursor for a
-        seq that the branch does not have, and RuleViolation if the last message is still being written.
+        writer until it is done. Raises ThreadNotFound, BranchNotFound, MessageNotFound, IdConflict and
+        Erased, and RuleViolation if the last message is still being written.
         """
         require(STR, source=source)
         require(STR_OR_NONE, thread_id=thread_id)
-        require(INT_OR_NONE, at=at, branch=branch)
+        require(INT_OR_NONE, branch=branch)
         require(_STR_OR_UNSET, title=title)
-        window = Window.of(self._scope.tenant, source, branch)
+        place = read_place(source, until, named="until")
         copy_id = new_id() if thread_id is None else thread_id
         encode_key(copy_id, "thread_id")
         given = {} if title is UNSET else {"title": title}
-        made = await self._scope.write(lambda sql: copy_thread(sql, window, copy_id, at, given))
-        if made.seen is not None:
-            self._scope.learn(encode_key(copy_id, "thread_id"), made.seen)
-        return made.thread
+        return await copy_until(self._scope, source, copy_id, place, branch=branch, given=given)
 
     async def get(self, thread_id: str) -> Thread:
         """The thread, with its number of messages and its preview. Raises ThreadNotFound."""

@@ -14,6 +14,8 @@ from chatledger.errors import IdConflict, VersionConflict
 from chatledger.ledger import Ledger, Transaction
 from chatledger.models import ChatMessage, History, Limits, Thread
 from chatledger.models.json import same_json
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.rows.messages import encode_message, is_encoded_alike
 from chatledger.transaction import as_user
 from chatledger.transfer.attach import Stored, Tail, attach
@@ -140,7 +142,7 @@ async def written(ledger: Ledger, *, dry_run: bool) -> AsyncIterator[Transaction
 async def _append(tx: Transaction, thread_id: str, tail: Tail, options: ImportOptions) -> list[ChatMessage]:
     """Raises VersionConflict if another writer forked the thread meanwhile."""
     if tail.fork_at is not None:
-        made = await tx.branches.fork(thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
+        made = await fork_at(scope_of(tx), thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
         if made.branch != tail.branch:
             detail = "another writer forked it meanwhile"
             raise VersionConflict("branch", 0, made.branch, detail, thread_id=thread_id, branch=tail.branch)

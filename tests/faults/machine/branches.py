@@ -7,6 +7,9 @@ from hypothesis.stateful import precondition, rule
 
 from chatledger import RuleViolation
 from chatledger.errors import BranchNotFound, InvalidCursor
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.alternatives import alternatives_of
+from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, user
 from tests.faults.machine.base import Base, texts, threads
 from tests.faults.machine.model import ModelBranch, ModelThread, open_calls, place_of
@@ -15,10 +18,10 @@ from tests.faults.machine.model import ModelBranch, ModelThread, open_calls, pla
 class BranchRules(Base):
     @rule(thread=threads, at=st.integers(0, 8), activate=st.booleans())
     def fork(self, thread: str, at: int, activate: bool) -> None:
-        found = self.of(thread, lambda: self.own.branches.fork(thread, at, activate=activate))
+        found = self.of(thread, lambda: fork_at(scope_of(self.own), thread, at, activate=activate))
         if found is None:
             return
-        forking = self.own.branches.fork(thread, at, activate=activate)
+        forking = fork_at(scope_of(self.own), thread, at, activate=activate)
         shared = [one for one in found.path if (one.seq or 0) <= at]
         if at > found.end:
             self.refuses(InvalidCursor, forking)
@@ -93,7 +96,7 @@ class BranchRules(Base):
             follows = ids.index(before[0]) + 1 if before and before[0] in ids else 0
             if (follows or not before) and follows < len(ids):
                 showing.setdefault(ids[follows], []).append(branch)
-        listed = self.do(self.own.branches.alternatives(thread, current.seq or 0))
+        listed = self.do(alternatives_of(scope_of(self.own), thread, current.seq or 0))
         assert {one.message.message_id for one in listed} == showing.keys()
         assert [one.message for one in listed if one.current] == [current]
         assert all(one.branch in showing[one.message.message_id] for one in listed)

@@ -7,6 +7,8 @@ from hypothesis.stateful import rule
 
 from chatledger import ChatMessage, RuleViolation, VersionConflict
 from chatledger.errors import BranchNotFound, DraftLive, InvalidCursor, MessageNotFound
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.removal import rewind_to
 from tests.conversations import user
 from tests.faults.machine.base import Base, has_removed, needs, texts, threads
 from tests.faults.machine.model import ModelThread, place_of, without_words
@@ -126,11 +128,11 @@ class ChangeRules(Base):
 
     @rule(thread=threads, back=st.integers(-1, 6))
     def rewind(self, thread: str, back: int) -> None:
-        found = self.of(thread, lambda: self.own.branches.rewind(thread, 0))
+        found = self.of(thread, lambda: rewind_to(scope_of(self.own), thread, 0))
         if found is None:
             return
         to = max(0, found.end - back)
-        rewinding = self.own.branches.rewind(thread, to)
+        rewinding = rewind_to(scope_of(self.own), thread, to)
         if found.is_live:
             self.refuses(DraftLive, rewinding)
         elif to > found.end:

@@ -9,6 +9,8 @@ from hypothesis.stateful import precondition, rule
 
 from chatledger import RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import IdConflict, InvalidCursor
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.copy import copy_until
 from tests.conversations import assistant, user
 from tests.faults.machine.base import THREADS, USERS, Base, texts, threads
 from tests.faults.machine.model import ModelThread
@@ -90,7 +92,7 @@ class ThreadRules(Base):
         at = branch.end - back
         if at < 0:
             return
-        copying = self.own.threads.copy(source, copy, at=at, branch=number)
+        copying = copy_until(scope_of(self.own), source, copy, at, branch=number, given={})
         shared = [one for one in branch.path if (one.seq or 0) <= at]
         if copy in self.model.threads:
             self.refuses(IdConflict, copying)

@@ -22,6 +22,7 @@ from chatledger import (
 )
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.outputs import add_outputs, replace_agents
 from tests.conversations import assistant, call, result, turn, user
 
@@ -46,7 +47,7 @@ async def _fill_tenant(ledger: Ledger) -> None:
     await ledger.runs.finish("run 7", status="failed", usage=USAGE, error="out of \ud800 quota")
     await ledger.feedback.record(SCORE, idempotency_key="click-1")
     await ledger.feedback.record(Feedback(run_id="run 7", key="thumbs", score=-1.5))
-    await ledger.branches.fork("weather", 6)
+    await fork_at(scope_of(ledger), "weather", 6)
     await ledger.messages.append("weather", [assistant("Or: 21 °C.", state="partial", message_id="w-other")])
     await ledger.threads.create("odd", rules="lenient")
     await ledger.messages.append("odd", [result("nowhere", message_id="o1"), user("", message_id="o2")])

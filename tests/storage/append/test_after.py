@@ -26,6 +26,10 @@ from chatledger.errors import (
     MessageNotFound,
     RunConflict,
 )
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.alternatives import alternatives_of
+from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.removal import rewind_to
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -281,7 +285,7 @@ async def test_forks_and_appends_after_a_message_run_beside_each_other(asked: Le
     async with database.open() as other:
         for _ in range(6):
             await asyncio.gather(
-                *(other.branches.fork("t", 2, branch=0, activate=False) for _ in range(2)),
+                *(fork_at(scope_of(other), "t", 2, branch=0, activate=False) for _ in range(2)),
                 *(asked.messages.append("t", [assistant("x")], after=3, branch=0) for _ in range(2)),
                 other.messages.append("t", [user("beside")], branch=0),
             )
@@ -505,13 +509,13 @@ async def test_after_a_pop_and_a_rewind_the_batch_follows_the_remaining_messages
     assert texts(await asked.messages.history("t")) == ["?", "!", "??"]
     await asked.messages.append("t", [assistant("plain")], after=3)
     assert len(await told(asked)) == 2
-    await asked.branches.rewind("t", 1)
+    await rewind_to(scope_of(asked), "t", 1)
     await asked.messages.append("t", [assistant("end")], after="q1")
     assert texts(await asked.messages.history("t")) == ["?", "end"]
     assert len(await told(asked)) == 2
     await asked.messages.append("t", [assistant("branch")], after=1)
     assert texts(await asked.messages.history("t")) == ["?", "branch"]
-    found = await asked.branches.alternatives("t", 2)
+    found = await alternatives_of(scope_of(asked), "t", 2)
     assert [(one.message.text, one.branch) for one in found] == [("!", 0), ("end", 1), ("branch", 2)]
     assert not await findings_of(asked, "t")
     assert (await asked.threads.copy("t", branch=1)).message_count == 2

@@ -21,11 +21,13 @@ from chatledger import (
 )
 from chatledger.admin import configure_sqlite
 from chatledger.errors import BranchNotFound, DraftLive, IdConflict, LimitExceeded, RunConflict
+from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt as attempt_module
 from chatledger.storage.append import preflight as preflight_module
 from chatledger.storage.append import write as write_module
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.databases import postgresql_append as postgresql_append_module
+from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -130,7 +132,7 @@ async def test_a_repeat_with_one_message_more_is_a_conflict(ledger: Ledger) -> N
 async def test_a_repeat_on_another_branch_is_a_conflict(ledger: Ledger) -> None:
     await thread(ledger)
     await ledger.messages.append("t", turn(ids="m"))
-    await ledger.branches.fork("t", 0)
+    await fork_at(scope_of(ledger), "t", 0)
     with pytest.raises(IdConflict, match="branch 0"):
         await ledger.messages.append("t", turn(ids="m"))
 
@@ -272,7 +274,7 @@ async def test_a_cached_tip_never_writes_to_a_branch_that_is_no_longer_active(da
     async with database.open() as ledger, database.open() as other:
         await thread(ledger)
         await ledger.messages.append("t", turn())
-        await other.branches.fork("t", 5)
+        await fork_at(scope_of(other), "t", 5)
         stored = await ledger.messages.append("t", [user("mine")])
         assert (stored.messages[0].branch, stored.first_seq) == (1, 6)
         assert (await ledger.messages.history("t", branch=0)).version == 5
@@ -309,7 +311,7 @@ async def test_a_branch_switched_between_preflight_and_write_gets_the_append(
         await other.messages.append("t", turn())
 
         async def switch() -> None:
-            await other.branches.fork("t", 5)
+            await fork_at(scope_of(other), "t", 5)
 
         between(monkeypatch, switch)
         stored = await ledger.messages.append("t", [user("mine")])

@@ -11,7 +11,7 @@ import pytest
 from chatledger import ChatMessage, InvalidArgument, Ledger, Pace, Payload, ThreadNotFound, VersionConflict
 from chatledger.errors import DraftLive, IdConflict
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.branches import advance
+from chatledger.storage.repositories.branches import advance, fork_at
 from tests.conftest import Database
 from tests.conversations import assistant, call, texts, turn, user
 from tests.faults.proxy import proxied
@@ -32,7 +32,7 @@ async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> Ver
     calls: list[Awaitable[Any]] = [
         ledger.messages.append("t", [user("next")], branch=branch, expected=mark),
         ledger.messages.append("t", [], branch=branch, expected=mark),
-        ledger.branches.fork("t", 0, branch=branch, expected=mark),
+        fork_at(scope_of(ledger), "t", 0, branch=branch, expected=mark),
         ledger.messages.append(
             "t", Payload([{"role": "user", "content": "x"}], "openai-chat"), branch=branch, expected=mark
         ),
@@ -78,7 +78,7 @@ async def test_the_mark_of_a_page_is_that_of_the_whole_branch(database: Database
 
 
 async def test_calls_that_take_a_mark_do_their_work_on_it(asked: Ledger) -> None:
-    fork = await asked.branches.fork("t", 1, expected=(await asked.branches.get("t")).mark)
+    fork = await fork_at(scope_of(asked), "t", 1, expected=(await asked.branches.get("t")).mark)
     mark = (
         await asked.messages.append("t", [assistant("another")], expected=(await asked.branches.get("t")).mark)
     ).mark
@@ -109,20 +109,20 @@ async def append(ledger: Ledger) -> None:
 
 
 async def fork(ledger: Ledger) -> None:
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
 
 
 async def fork_and_append(ledger: Ledger) -> None:
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     await ledger.messages.append("t", [assistant("another answer")])
 
 
 async def fork_aside(ledger: Ledger) -> None:
-    await ledger.branches.fork("t", 1, activate=False)
+    await fork_at(scope_of(ledger), "t", 1, activate=False)
 
 
 async def activate_there_and_back(ledger: Ledger) -> None:
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     await ledger.branches.activate("t", 0)
 
 
@@ -212,7 +212,7 @@ async def test_an_invalid_mark_is_refused_before_anything_is_sent(asked: Ledger,
     calls: list[tuple[str, Callable[[], Any]]] = [
         ("expected", lambda: asked.messages.append("t", [user("next")], expected=garbage)),
         ("expected", lambda: asked.messages.sync("t", [], expected=garbage)),
-        ("expected", lambda: asked.branches.fork("t", 1, expected=garbage)),
+        ("expected", lambda: fork_at(scope_of(asked), "t", 1, expected=garbage)),
         ("mark", lambda: advance(scope_of(asked), "t", garbage)),
     ]
     for name, make in calls:
@@ -251,7 +251,7 @@ async def test_a_version_without_a_branch_is_ambiguous_once_the_thread_is_forked
 ) -> None:
     await asked.messages.append("t", [user("a"), assistant("b")], expected_version=2)
     async with database.open() as other:
-        await (asked if by == "itself" else other).branches.fork("t", 1, activate=activate)
+        await fork_at(scope_of(asked if by == "itself" else other), "t", 1, activate=activate)
     for batch in ([user("next")], []):
         with pytest.raises(
             InvalidArgument, match=r"expected_version needs branch=.*pass expected= instead, the mark"
@@ -350,12 +350,12 @@ async def test_a_repeat_is_found_on_the_inherited_part_of_the_branch(ledger: Led
     question = [user("?", message_id=None if key else "q1")]
     first = await ledger.messages.append("t", question, idempotency_key=key)
     await ledger.messages.append("t", [assistant("!")])
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     again = await ledger.messages.append("t", question, idempotency_key=key)
     assert (again.replayed, again.version, again.messages) == (True, 1, first.messages)
     answer = await ledger.messages.append("t", [assistant("another")], expected=again.mark)
     assert answer.messages[0].branch == 1
-    await ledger.branches.fork("t", 2)
+    await fork_at(scope_of(ledger), "t", 2)
     assert (await ledger.messages.append("t", question, idempotency_key=key)).replayed
     assert (await ledger.messages.append("t", question, idempotency_key=key, branch=0)).replayed
 
@@ -364,7 +364,7 @@ async def test_a_repeat_may_run_over_the_point_of_a_fork(ledger: Ledger) -> None
     await ledger.threads.create("t")
     question, answer = user("?", message_id="q"), assistant("!", message_id="a")
     await ledger.messages.append("t", [question, assistant("no")])
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     await ledger.messages.append("t", [answer])
     again = await ledger.messages.append("t", [question, answer])
     assert (again.replayed, again.first_seq, again.version) == (True, 1, 2)
@@ -373,7 +373,7 @@ async def test_a_repeat_may_run_over_the_point_of_a_fork(ledger: Ledger) -> None
 
 async def test_a_repeat_with_a_key_is_found_on_any_branch_and_activates_none(asked: Ledger) -> None:
     first = await asked.messages.append("t", [user("a"), assistant("b")], idempotency_key="k")
-    await asked.branches.fork("t", 1)
+    await fork_at(scope_of(asked), "t", 1)
     for branch in (None, 0, 1):
         again = await asked.messages.append("t", [user("a"), assistant("b")], idempotency_key="k", branch=branch)
         assert (again.replayed, again.version, again.messages) == (True, 4, first.messages)
@@ -385,7 +385,7 @@ async def test_a_repeat_with_a_key_is_found_on_any_branch_and_activates_none(ask
 
 async def test_a_repeat_with_a_key_and_other_content_is_a_conflict_on_any_branch(asked: Ledger) -> None:
     await asked.messages.append("t", [user("a")], idempotency_key="k")
-    await asked.branches.fork("t", 1)
+    await fork_at(scope_of(asked), "t", 1)
     with pytest.raises(IdConflict, match="is already stored, with other content"):
         await asked.messages.append("t", [user("b")], idempotency_key="k")
     with pytest.raises(IdConflict, match="not with the rest of the batch"):
@@ -395,7 +395,7 @@ async def test_a_repeat_with_a_key_and_other_content_is_a_conflict_on_any_branch
 async def test_a_draft_with_the_key_of_a_draft_on_another_branch_does_not_write_it(asked: Ledger) -> None:
     options: dict[str, Any] = {"idempotency_key": "k", "pace": Pace(interval=3_600, lease=7_200)}
     async with asked.messages.stream("t", **options) as first:
-        await asked.branches.fork("t", 1)
+        await fork_at(scope_of(asked), "t", 1)
         with pytest.raises(IdConflict, match="is partial on branch 0"):
             await asked.messages.stream("t", **options).__aenter__()
         await first.feed("mine")

@@ -30,7 +30,9 @@ from chatledger import (
     VersionConflict,
 )
 from chatledger.errors import Erased, IdConflict, RunConflict
+from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt
+from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
 from tests.cli.commands import chatledger
 from tests.conftest import Database
@@ -250,7 +252,7 @@ async def test_a_refused_append_leaves_nothing_behind(pg_database: Database) -> 
         with pytest.raises(VersionConflict):
             await ledger.messages.append("t", turn(), expected_version=3)
         await ledger.messages.append("t", [user("m", message_id="m")])
-        await ledger.branches.fork("t", 5)
+        await fork_at(scope_of(ledger), "t", 5)
         with pytest.raises(IdConflict):
             await ledger.messages.append("t", [user("m", message_id="m")])
         assert await ledger.threads.find("new") is None

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from chatledger import Draft, Ledger, Pace, Payload, ReasoningDelta, ToolCallDelta
+from chatledger.repositories import scope_of
 from chatledger.storage.drivers import sqlite
+from chatledger.storage.repositories.copy import copy_until
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.faults.proxy import Proxy, proxied
@@ -75,7 +77,7 @@ async def test_the_first_append_to_a_copy_of_a_users_thread_is_one_statement(pro
     ada = warm.user("ada")
     await ada.messages.append("hers", turn(), create=True)
     for thread_id in ("u", "v"):
-        await ada.threads.copy("hers", thread_id, at=0)  # without messages: the proxy knows no COPY
+        await copy_until(scope_of(ada), "hers", thread_id, 0, given={})  # without messages: the proxy knows no COPY
         before = proxy.round_trips
         await ada.messages.append(thread_id, turn(), run_id=f"run of {thread_id}")
         assert proxy.round_trips - before == 1

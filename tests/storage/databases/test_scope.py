@@ -21,7 +21,7 @@ from chatledger import ChatMessage, Draft, Feedback, Ledger, Payload, Thread, Tr
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.repositories.alternatives import find_ways
-from chatledger.storage.repositories.branches import advance
+from chatledger.storage.repositories.branches import advance, fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
@@ -90,7 +90,7 @@ async def fill(repositories: Repositories, ids: Ids) -> None:
     await repositories.runs.start(ids.thread, run_id=ids.run, agent=ids.agent, model="m")
     await repositories.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run)
     await repositories.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
-    await repositories.branches.fork(ids.thread, 5, activate=False)
+    await fork_at(scope_of(repositories), ids.thread, 5, activate=False)
     await repositories.messages.revise(ids.thread, f"{ids.message}0", user("And in Oslo?"))
     await add_outputs(scope_of(repositories), ids.thread, [OUTPUT])
     await repositories.kv.put(("thread", ids.thread), ids.key, {"secret": 1})
@@ -178,7 +178,7 @@ CALLS: dict[str, list[Call]] = {
     ],
     "threads.copy": [
         lambda s, ids: s.threads.copy(ids.thread),
-        lambda s, ids: s.threads.copy(ids.thread, branch=1, at=1),
+        lambda s, ids: s.threads.copy(ids.thread, branch=1, until=f"{ids.message}0"),
         lambda s, ids: s.threads.copy("mine", ids.thread),
     ],
     "storage.load_threads": [
@@ -243,12 +243,14 @@ CALLS: dict[str, list[Call]] = {
     "messages.names": [lambda s, ids: s.messages.names(ids.thread, format="message-file")],
     "messages.close_open_calls": [lambda s, ids: s.messages.close_open_calls(ids.thread, reason="gone")],
     "branches.fork": [
-        lambda s, ids: s.branches.fork(ids.thread, 5),
-        lambda s, ids: s.branches.fork(ids.thread, 5, branch=1),
+        lambda s, ids: s.branches.fork(ids.thread, f"{ids.message}4"),
+        lambda s, ids: s.branches.fork(ids.thread, f"{ids.message}4", branch=1),
+        lambda s, ids: s.branches.fork("mine", f"{ids.message}4"),
+        lambda s, ids: s.branches.fork(ids.thread, None),
     ],
-    "branches.alternatives": [
-        lambda s, ids: s.branches.alternatives(ids.thread, 1),
-        lambda s, ids: s.branches.alternatives(ids.thread, 1, branch=1),
+    "messages.alternatives": [
+        lambda s, ids: s.messages.alternatives(ids.thread, f"{ids.message}0"),
+        lambda s, ids: s.messages.alternatives("mine", f"{ids.message}0"),
     ],
     "branches.activate": [lambda s, ids: s.branches.activate(ids.thread, 1)],
     "branches.list": [lambda s, ids: s.branches.list(ids.thread)],
@@ -343,7 +345,11 @@ CALLS |= {
         lambda s, ids: s.messages.remove("mine", f"{ids.message}4"),
     ],
     "messages.pop": [lambda s, ids: s.messages.pop(ids.thread), lambda s, ids: s.messages.pop(ids.thread, branch=1)],
-    "branches.rewind": [lambda s, ids: s.branches.rewind(ids.thread, 1)],
+    "messages.rewind": [
+        lambda s, ids: s.messages.rewind(ids.thread, f"{ids.message}0"),
+        lambda s, ids: s.messages.rewind("mine", f"{ids.message}0"),
+        lambda s, ids: s.messages.rewind(ids.thread, None),
+    ],
 }
 CALLS |= {
     "storage.find_threads": [lambda s, ids: find_many(s, [ids.thread, "mine"])],

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, Ledger
 from chatledger.errors import LimitExceeded
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.types import CallPlace
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
@@ -61,7 +63,7 @@ async def play(ledger: Ledger, thread_id: str, steps: list[Any]) -> None:
         elif path:
             chosen = path[at % len(path)]
             if verb == "fork":
-                await ledger.branches.fork(thread_id, chosen.seq or 0)
+                await fork_at(scope_of(ledger), thread_id, chosen.seq or 0)
             else:
                 await ledger.messages.remove(thread_id, chosen.message_id or "")
 
@@ -143,7 +145,7 @@ async def test_a_call_that_may_have_its_result_already_is_not_named(ledger: Ledg
 async def test_a_fork_answers_a_shared_call_again(ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
     await ledger.messages.append("t", turn())
-    await ledger.branches.fork("t", 2)
+    await fork_at(scope_of(ledger), "t", 2)
     await ledger.messages.append("t", [result("call_0")])
     assert await answers(ledger) == [None, None, place(2, 0)]
 

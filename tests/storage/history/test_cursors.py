@@ -10,7 +10,9 @@ import pytest
 
 from chatledger import ChatMessage, History, Ledger, Payload
 from chatledger.models import continues
+from chatledger.repositories import scope_of
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, call, result, turn, user
 from tests.formats.anthropic.test_stored import ANSWERED, ASKED, CALLING, CLOSING, RESULTS, TURN
 
@@ -58,9 +60,9 @@ async def store_openai(ledger: Ledger) -> None:
 async def store_forks(ledger: Ledger) -> None:
     """A fork between the results of two calls, and a fork of that one."""
     await store(ledger, turn() * 2)
-    await ledger.branches.fork("t", 8)
+    await fork_at(scope_of(ledger), "t", 8)
     await ledger.messages.append("t", [result("call_0", "other"), assistant("so"), *turn()])
-    await ledger.branches.fork("t", 12)
+    await fork_at(scope_of(ledger), "t", 12)
     await ledger.messages.append("t", [result("call_0"), result("call_1"), user("and"), *BESIDE])
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from chatledger import History, Ledger
 from chatledger.errors import LimitExceeded
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn
 
 WINDOWS: list[dict[str, Any]] = [
@@ -68,7 +70,7 @@ async def test_a_window_of_a_users_view_does_not_count_the_draft(ledger: Ledger)
 
 async def test_a_window_of_a_forked_branch_does_not_count_the_draft(ledger: Ledger) -> None:
     await store(ledger)
-    await ledger.branches.fork("t", 9)
+    await fork_at(scope_of(ledger), "t", 9)
     await ledger.messages.append("t", turn()[4:])
     await compare(ledger)
 

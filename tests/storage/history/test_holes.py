@@ -10,12 +10,15 @@ import pytest
 
 from chatledger import ChatMessage, Ledger
 from chatledger.errors import LimitExceeded
+from chatledger.repositories import scope_of
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history import one_statement, tokens
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import find_path
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.removal import rewind_to
 from chatledger.types import Violation
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -90,7 +93,7 @@ class Walk:
     async def rewind(self) -> None:
         end = self.model.versions[self.model.active]
         to = self.random.randint(max(0, end - 9), end) if self.random.random() < 0.9 else 0
-        gone = await self.ledger.branches.rewind("t", to)
+        gone = await rewind_to(scope_of(self.ledger), "t", to)
         assert gone == [message for message in self.model.path if (message.seq or 0) > to]
         self.model.path[:] = [message for message in self.model.path if (message.seq or 0) <= to]
         self.model.versions[self.model.active] += bool(gone)
@@ -123,7 +126,7 @@ class Walk:
 
     async def fork(self) -> None:
         at = self.random.randint(0, self.model.versions[self.model.active])
-        forked = await self.ledger.branches.fork("t", at)
+        forked = await fork_at(scope_of(self.ledger), "t", at)
         assert (forked.branch, forked.last_seq) == (len(self.model.paths), at)
         self.model.paths.append([message for message in self.model.path if (message.seq or 0) <= at])
         self.model.versions.append(at)

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from chatledger import ChatMessage, History, InvalidArgument, Ledger, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor, LimitExceeded, MessageNotFound
 from chatledger.repositories import messages as messages_module
+from chatledger.repositories import scope_of
 from chatledger.storage.history import one_statement as one_statement_module
 from chatledger.storage.history import page as history_module
 from chatledger.storage.history import path as path_module
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import elsewhere
@@ -101,7 +103,7 @@ async def test_windows_are_slices_of_the_history(
     if answered_anew:
         ends = [0, *(message.seq or 0 for message in given if message.text == "!")]
         at = data.draw(st.sampled_from(ends))
-        await ledger.branches.fork(thread_id, at)
+        await fork_at(scope_of(ledger), thread_id, at)
         given = given[:at] + (await ledger.messages.append(thread_id, turn())).messages
 
     whole = await ledger.messages.history(thread_id)
@@ -174,7 +176,7 @@ async def test_the_last_turn_is_given_whole_though_it_is_longer_than_asked(ledge
 
 async def test_the_last_turn_is_given_whole_across_a_fork(ledger: Ledger) -> None:
     await stored(ledger, 2)
-    await ledger.branches.fork("t", 9)
+    await fork_at(scope_of(ledger), "t", 9)
     await ledger.messages.append("t", [assistant("other")])
     assert seqs(await ledger.messages.history("t", last=1)) == [6, 7, 8, 9, 10]
     assert seqs(await ledger.messages.history("t", last_turns=1)) == [6, 7, 8, 9, 10]
@@ -250,7 +252,7 @@ async def test_pages_of_a_run_give_each_of_its_messages_once(ledger: Ledger) -> 
 
 async def test_a_run_on_another_branch_is_not_on_this_one(ledger: Ledger) -> None:
     await stored(ledger, 1)
-    await ledger.branches.fork("t", 5)
+    await fork_at(scope_of(ledger), "t", 5)
     await ledger.messages.append("t", turn(), run_id="r")
     assert seqs(await ledger.messages.history("t", run_id="r")) == [6, 7, 8, 9, 10]
     assert seqs(await ledger.messages.history("t", run_id="r", branch=0)) == []
@@ -390,7 +392,7 @@ async def test_a_whole_branch_is_read_at_once_or_by_ranges(database: Database, m
     """Whichever way: the same messages, cursors and errors, also on a fork."""
     async with database.open() as ledger:
         said = await stored(ledger, 3)
-        await ledger.branches.fork("t", 6)
+        await fork_at(scope_of(ledger), "t", 6)
         forked = (await ledger.messages.append("t", [user("again"), assistant("yes")])).messages
         windows: list[dict[str, Any]] = [{}, {"after": 3}, {"before": 8}, {"after": 2, "before": 9}, {"branch": 0}]
         at_once = [await ledger.messages.history("t", **window) for window in windows]
@@ -447,7 +449,7 @@ async def test_iterate_stays_on_its_branch(ledger: Ledger, monkeypatch: pytest.M
     seen: list[ChatMessage] = []
     async for message in ledger.messages.iterate("t"):
         if not seen:
-            await ledger.branches.fork("t", 5)
+            await fork_at(scope_of(ledger), "t", 5)
         seen.append(message)
     assert seen == given
     assert [message.seq async for message in ledger.messages.iterate("t")] == [1, 2, 3, 4, 5]
@@ -459,7 +461,7 @@ async def test_iterate_stays_on_its_branch(ledger: Ledger, monkeypatch: pytest.M
 
 async def test_get_finds_a_message_on_any_branch(ledger: Ledger) -> None:
     await stored(ledger, 1)
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     kept = (await ledger.messages.append("t", turn(ids="a")[1:])).messages
     await ledger.branches.activate("t", 0)
     assert [await ledger.messages.get("t", f"a{n}") for n in range(1, 5)] == kept
@@ -480,7 +482,7 @@ async def test_a_message_is_found_in_every_thread_that_has_its_id(ledger: Ledger
     for name in ("b", "a\0", "c"):
         await ledger.threads.create(name)
         kept[name] = (await ledger.messages.append(name, turn("m"))).messages
-    await ledger.branches.fork("c", 1)
+    await fork_at(scope_of(ledger), "c", 1)
     await ledger.messages.append("c", [assistant("other", message_id="o")])
     await ledger.tenant("other").threads.create("a")
     await ledger.tenant("other").messages.append("a", turn("m"))

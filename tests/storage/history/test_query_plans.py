@@ -21,7 +21,9 @@ import pytest
 from chatledger import Appended, Ledger
 from chatledger.errors import RunConflict
 from chatledger.ids import new_id
+from chatledger.repositories import scope_of
 from chatledger.storage.drivers import sqlite
+from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
@@ -199,7 +201,7 @@ async def fork_threads(ledger: Ledger) -> None:
     """Twenty threads, the newest, become forks without messages of their own."""
     for number in range(3, 23):
         await ledger.messages.append(f"t{number}", turn())
-        await ledger.branches.fork(f"t{number}", 5)
+        await fork_at(scope_of(ledger), f"t{number}", 5)
     assert {(one.active_branch, one.preview) for one in await FORKS(ledger)} == {(1, "It is sunny in both.")}
 
 

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from chatledger import ChatMessage, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall
 from chatledger.errors import LimitExceeded
 from chatledger.models import CONTINUES
+from chatledger.repositories import scope_of
 from chatledger.storage.history import tokens
 from chatledger.storage.history.path import load_path
 from chatledger.storage.history.tokens import LARGEST, PAGE, estimate_tokens
+from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
 
@@ -103,7 +105,7 @@ async def test_a_turn_that_interrupts_calls_comes_with_the_turn_of_the_calls(led
 
 async def test_a_branch_is_read_through_its_fork(ledger: Ledger) -> None:
     await stored(ledger, SYSTEM, *turn(), *turn())
-    await ledger.branches.fork("t", 6)
+    await fork_at(scope_of(ledger), "t", 6)
     await ledger.messages.append("t", turn())
     assert await seqs(ledger, 6) == [1, *range(7, 12)]
     assert await seqs(ledger, 11) == [*range(1, 12)]

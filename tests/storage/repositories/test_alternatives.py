@@ -6,6 +6,9 @@ import pytest
 
 from chatledger import Ledger, ThreadNotFound
 from chatledger.errors import BranchNotFound, MessageNotFound
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.alternatives import alternatives_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.types import Alternative
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
@@ -29,7 +32,7 @@ def told(found: list[Alternative]) -> list[tuple[str, int | None, int, bool]]:
 
 
 async def alternatives(ledger: Ledger, seq: int, branch: int | None = None) -> list[tuple[str, int | None, int, bool]]:
-    return told(list(await ledger.branches.alternatives("t", seq, branch=branch)))
+    return told(list(await alternatives_of(scope_of(ledger), "t", seq, branch=branch)))
 
 
 async def test_three_answers_stand_in_one_place(asked: Ledger) -> None:
@@ -52,11 +55,11 @@ async def test_beginnings_are_alternatives_of_each_other(asked: Ledger) -> None:
 
 async def test_the_branch_to_activate_shows_the_message(asked: Ledger) -> None:
     for seq, branch in ((1, 3), (2, 0), (2, 2)):
-        for one in await asked.branches.alternatives("t", seq, branch=branch):
+        for one in await alternatives_of(scope_of(asked), "t", seq, branch=branch):
             await asked.branches.activate("t", one.branch)
             history = await asked.messages.history("t")
             assert one.message in history.messages
-            again = await asked.branches.alternatives("t", seq)
+            again = await alternatives_of(scope_of(asked), "t", seq)
             assert [other.message.message_id for other in again if other.current] == [one.message.message_id]
 
 
@@ -70,20 +73,20 @@ async def test_the_newest_branch_that_shows_a_message_is_the_one_to_activate(ask
 
 
 async def test_a_branch_without_a_message_in_that_place_does_not_count(asked: Ledger) -> None:
-    await asked.branches.fork("t", 1, branch=0)
-    await asked.branches.fork("t", 0)
+    await fork_at(scope_of(asked), "t", 1, branch=0)
+    await fork_at(scope_of(asked), "t", 0)
     assert len(await alternatives(asked, 2, 0)) == 3
     assert len(await alternatives(asked, 1, 0)) == 2
     for branch in (None, 4):
         with pytest.raises(MessageNotFound):
-            await asked.branches.alternatives("t", 2, branch=branch)
+            await alternatives_of(scope_of(asked), "t", 2, branch=branch)
 
 
 async def test_calls_and_parts_come_whole(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user("?"), assistant(calls=[call("a"), call("b")]), result("a"), result("b")])
     await ledger.messages.append("t", [assistant(reasoning="hm", calls=[call("c")])], after=1)
-    found = await ledger.branches.alternatives("t", 2)
+    found = await alternatives_of(scope_of(ledger), "t", 2)
     assert [one.message for one in found] == [
         (await ledger.messages.history("t", branch=branch)).messages[1] for branch in (0, 1)
     ]
@@ -92,15 +95,15 @@ async def test_calls_and_parts_come_whole(ledger: Ledger) -> None:
 @pytest.mark.parametrize("seq", [0, -1, 5, 2**70])
 async def test_a_seq_without_a_message_is_not_found(asked: Ledger, seq: int) -> None:
     with pytest.raises(MessageNotFound) as caught:
-        await asked.branches.alternatives("t", seq)
+        await alternatives_of(scope_of(asked), "t", seq)
     assert caught.value.seq == seq
 
 
 async def test_a_thread_or_a_branch_that_is_not_there(asked: Ledger) -> None:
     with pytest.raises(ThreadNotFound):
-        await asked.branches.alternatives("none", 1)
+        await alternatives_of(scope_of(asked), "none", 1)
     with pytest.raises(BranchNotFound):
-        await asked.branches.alternatives("t", 1, branch=9)
+        await alternatives_of(scope_of(asked), "t", 1, branch=9)
 
 
 async def test_messages_that_were_removed_are_no_alternatives(asked: Ledger, database: Database) -> None:
@@ -112,4 +115,4 @@ async def test_messages_that_were_removed_are_no_alternatives(asked: Ledger, dat
     assert await alternatives(asked, 2, 1) == [("x", 0, 0, False), ("two", 1, 1, True), ("three", 2, 2, False)]
     assert await alternatives(asked, 4, 0) == [("y", 0, 0, True)]
     with pytest.raises(MessageNotFound):
-        await asked.branches.alternatives("t", 2, branch=0)
+        await alternatives_of(scope_of(asked), "t", 2, branch=0)

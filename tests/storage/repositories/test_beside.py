@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from chatledger import Feedback, Ledger, PostgreSQL
+from chatledger.repositories import scope_of
 from chatledger.storage.repositories.beside import count_beside, count_shared_values
+from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn
 from tests.storage.schema.test_row_security import owned, secured
 
@@ -18,7 +20,7 @@ async def fill(ledger: Ledger) -> None:
         await ledger.threads.create(name)
         await ledger.messages.append(name, turn(f"{name} "))
     for seq in (1, 2):
-        await ledger.branches.fork("full", seq)
+        await fork_at(scope_of(ledger), "full", seq)
         await ledger.messages.append("full", [assistant(f"Or {seq}.")])
     for name in ("full", "other"):
         await ledger.runs.start(name, run_id=f"run of {name}")

@@ -12,6 +12,7 @@ from chatledger import ChatMessage, Ledger, ThreadNotFound
 from chatledger.repositories import scope_of
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import check_all, thread_ids
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.thread_ids import iterate_ids
 from chatledger.types import CheckedThread
 from tests.checks import findings_of
@@ -73,9 +74,9 @@ async def test_every_thread_is_judged_as_by_itself(ledger: Ledger, monkeypatch: 
     await ledger.messages.append("open", [user("?"), assistant(calls=[call("c")])])
     await ledger.threads.create("orphan")
     await ledger.messages.append("orphan", [user("?"), result("c", "!"), user("more")], rules="lenient")
-    await ledger.branches.fork("orphan", 1)
+    await fork_at(scope_of(ledger), "orphan", 1)
     await ledger.messages.append("orphan", [ChatMessage(role="assistant", content="forked", state="partial")])
-    await ledger.branches.fork("t001", 5, activate=False)
+    await fork_at(scope_of(ledger), "t001", 5, activate=False)
     found = await checked(ledger)
     assert [one.thread_id for one in found] == ["empty", "open", "orphan", "t000", "t001", "t002"]
     for one in found:
@@ -90,7 +91,7 @@ async def test_damage_on_another_branch_is_found(
 ) -> None:
     monkeypatch.setattr(check_all, "MESSAGES", size)
     await fill(ledger, 2)
-    await ledger.branches.fork("t000", 1)
+    await fork_at(scope_of(ledger), "t000", 1)
     await query(database, """UPDATE messages SET custom_data = '{"a' WHERE seq = 4 AND thread_id = 't000'""")
     assert await findings_of(ledger, "t000") == []
     (damaged, whole) = await checked(ledger)

@@ -23,7 +23,7 @@ from chatledger import (
     TextPart,
     ThreadNotFound,
 )
-from chatledger.errors import BranchNotFound, Erased, IdConflict, InvalidCursor, LimitExceeded
+from chatledger.errors import BranchNotFound, Erased, IdConflict, LimitExceeded, MessageNotFound
 from chatledger.storage.history import path
 from chatledger.storage.repositories import copy
 from tests.checks import findings_of
@@ -68,9 +68,10 @@ async def test_a_copy_is_the_path_as_a_thread_of_its_own(database: Database, sou
 
 
 async def test_any_branch_is_copied_up_to_any_message(source: Ledger) -> None:
-    whole = bare((await source.messages.history("s", branch=0)).messages)
-    for at in (0, 1, 5, 6, 7, None):
-        thread = await source.threads.copy("s", branch=0, at=at, title=None)
+    stored = (await source.messages.history("s", branch=0)).messages
+    whole = bare(stored)
+    for at in (1, 5, 6, 7, None):
+        thread = await source.threads.copy("s", branch=0, until=None if at is None else stored[at - 1], title=None)
         assert (thread.title, thread.message_count) == (None, 7 if at is None else at)
         assert bare((await source.messages.history(thread.thread_id)).messages) == whole[:at]
         assert (
@@ -103,8 +104,9 @@ async def test_the_source_keeps_its_runs_and_scores(source: Ledger, database: Da
 async def test_a_call_without_a_result_waits_in_the_copy_too(ledger: Ledger) -> None:
     await ledger.threads.create("s")
     await ledger.messages.append("s", [user("?"), assistant(calls=[call("a"), call("b")]), result("a")])
-    for at, missing in ((None, ["b"]), (2, ["a", "b"])):
-        thread = await ledger.threads.copy("s", at=at)
+    [_, calls, _] = (await ledger.messages.history("s")).messages
+    for until, missing in ((None, ["b"]), (calls, ["a", "b"])):
+        thread = await ledger.threads.copy("s", until=until)
         with pytest.raises(RuleViolation, match="R8"):
             await ledger.messages.append(thread.thread_id, [user("no")])
         with pytest.raises(RuleViolation, match="R6"):
@@ -125,25 +127,25 @@ async def test_recorded_violations_and_redactions_are_kept(ledger: Ledger) -> No
 
 async def test_a_message_that_is_still_written_is_not_copied(ledger: Ledger, database: Database) -> None:
     await ledger.threads.create("s")
-    await ledger.messages.append("s", [user("?")])
+    asked = (await ledger.messages.append("s", [user("?")])).messages[0]
     async with ledger.messages.stream("s") as draft:
         before = await count_rows(database)
         with pytest.raises(RuleViolation, match=r"seq 2 breaks R10: .*copy the thread up to seq 1"):
             await ledger.threads.copy("s", "c")
         assert await count_rows(database) == before
-        assert (await ledger.threads.copy("s", "c", at=1)).message_count == 1
+        assert (await ledger.threads.copy("s", "c", until=asked)).message_count == 1
         await draft.feed("x")
 
 
 REFUSED: list[tuple[dict[str, Any], type[Exception]]] = [
     ({"source": "none"}, ThreadNotFound),
     ({"branch": 7}, BranchNotFound),
-    ({"at": 8}, InvalidCursor),
-    ({"at": -1}, InvalidCursor),
-    ({"at": 2**70}, InvalidCursor),
+    ({"until": "nobody's"}, MessageNotFound),
+    ({"until": user("of no thread", message_id="nobody's")}, MessageNotFound),
+    ({"until": user("of no thread")}, InvalidArgument),
     ({"thread_id": "s"}, IdConflict),
     ({"thread_id": "x" * 600}, LimitExceeded),
-    ({"at": "1"}, InvalidArgument),
+    ({"until": 1}, InvalidArgument),
     ({"title": 1}, InvalidArgument),
 ]
 

@@ -29,7 +29,7 @@ from chatledger.errors import DecodeError, DraftLive, DraftLost, IdConflict, Lim
 from chatledger.repositories import scope_of
 from chatledger.storage.append.request import make_request
 from chatledger.storage.repositories import drafts
-from chatledger.storage.repositories.branches import advance
+from chatledger.storage.repositories.branches import advance, fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -516,7 +516,7 @@ async def test_a_partial_that_was_written_since_it_was_listed_is_not_interrupted
 
 
 async def test_partials_of_other_branches_are_found(asked: Ledger) -> None:
-    await asked.branches.fork("t", 1)
+    await fork_at(scope_of(asked), "t", 1)
     await asked.branches.activate("t", 0)
     async with stream(asked, branch=1) as draft:
         await draft.feed("on another line")

@@ -14,6 +14,7 @@ from chatledger import Feedback, Ledger, Thread, ThreadNotFound
 from chatledger.errors import Erased
 from chatledger.ids import erasure_digest
 from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.schema.tables import metadata
 from chatledger.types import Erasure, FeedbackSummary
@@ -84,7 +85,7 @@ async def test_a_dry_run_counts_what_goes_and_writes_nothing(
     on_own = Feedback(run_id=f"run of {THREAD}", key="stars", score=1, user_id=USER)
     await ledger.feedback.record(on_own)
     await fill(ledger.tenant("other"), "of another")
-    await ledger.branches.fork(THREAD, 5)
+    await fork_at(scope_of(ledger), THREAD, 5)
     await ledger.messages.append(THREAD, turn())
     erase: dict[str, Callable[..., Awaitable[Erasure]]] = {
         "thread": lambda **options: ledger.erasures.erase(("thread", THREAD), **options),

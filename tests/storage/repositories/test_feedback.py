@@ -12,6 +12,8 @@ import pytest
 
 from chatledger import Feedback, InvalidArgument, Ledger
 from chatledger.errors import FeedbackNotFound, IdConflict, LimitExceeded, MessageNotFound, RunNotFound
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.types import FeedbackSummary
 from tests.conftest import Database
 from tests.conversations import turn
@@ -141,7 +143,7 @@ async def test_the_same_score_sent_at_once_is_stored_once(database: Database) ->
 
 
 async def test_feedback_on_a_message_names_its_place(database: Database, ledger: Ledger, t: str) -> None:
-    await ledger.branches.fork(t, 5)
+    await fork_at(scope_of(ledger), t, 5)
     await ledger.messages.append(t, turn(ids="n"), run_id="r")
     await ledger.feedback.record(stars(4, message_id="n4"))
     places = await query(database, "SELECT thread_id, branch, seq FROM feedback")

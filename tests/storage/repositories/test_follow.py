@@ -12,9 +12,12 @@ import pytest
 from chatledger import ChatMessage, Ledger, Pace, PostgreSQL, StorageError, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.models import ThreadChangeKind
+from chatledger.repositories import scope_of
 from chatledger.storage.databases import poller, sqlite
 from chatledger.storage.databases.states import Followed, States
 from chatledger.storage.repositories import follow
+from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.removal import rewind_to
 from chatledger.storage.schema.text import write_mark
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
@@ -107,9 +110,9 @@ async def changes_of(writer: Ledger) -> AsyncIterator[str]:
     yield "retracted"
     await writer.messages.append("t", [user("1", message_id="1"), assistant("2", message_id="2")])
     yield "appended appended"
-    await writer.branches.rewind("t", 5)
+    await rewind_to(scope_of(writer), "t", 5)
     yield "rewound"
-    await writer.branches.fork("t", 5)
+    await fork_at(scope_of(writer), "t", 5)
     yield "activated"
     await writer.messages.append("t", [user("Elsewhere?", message_id="elsewhere")])
     yield "appended"

@@ -10,7 +10,9 @@ import asyncpg
 import pytest
 
 from chatledger import Ledger
+from chatledger.repositories import scope_of
 from chatledger.storage.databases import hints, poller
+from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
@@ -52,7 +54,7 @@ async def every_change(ledger: Ledger, writer: Ledger) -> None:
             await reader.hear(changes, *kinds.split())
         async with writer.begin() as transaction:
             await transaction.messages.append("t", [user("In one"), assistant("commit")])
-            await transaction.branches.fork("t", 1)
+            await fork_at(scope_of(transaction), "t", 1)
         await reader.hear(changes, "appended", "appended", "activated")
     assert reader.has(await ledger.messages.history("t"))
 

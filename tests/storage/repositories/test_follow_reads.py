@@ -10,9 +10,11 @@ import pytest
 
 from chatledger import Ledger, PostgreSQL
 from chatledger.models import ThreadChange
+from chatledger.repositories import scope_of
 from chatledger.storage.databases import poller, shared_reads
 from chatledger.storage.drivers.gate import Gate, Place
 from chatledger.storage.repositories import follow
+from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
 from tests.conversations import user
 
@@ -144,7 +146,7 @@ async def test_a_read_of_revisions_on_another_branch_is_bounded_too(
     async with database.open() as ledger:
         words = [f"{number}" * 4_000 for number in range(9)]
         await ledger.messages.append("t", [user(word, message_id=word[0]) for word in words], create=True)
-        await ledger.branches.fork("t", 9)
+        await fork_at(scope_of(ledger), "t", 9)
         mark = (await ledger.branches.get("t")).mark
         for word in words:
             await ledger.messages.revise("t", word[0], user(word + "!"))

@@ -26,6 +26,8 @@ from chatledger import (
     Usage,
 )
 from chatledger.errors import DamagedCell, MissingExtra
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.frame_rows import POSITIONS, THREADS
 from chatledger.storage.repositories.frames import FrameTable
 from tests.conftest import KEYS, Database
@@ -65,7 +67,7 @@ async def conversations(ledger: Ledger) -> None:
 
 async def test_messages_are_those_of_the_histories(own: Ledger) -> None:
     await conversations(own)
-    await own.branches.fork("b", 1)
+    await fork_at(scope_of(own), "b", 1)
     await own.messages.append("b", [assistant("other")])
     found = await rows(own.frames("messages"))
     said = [message for thread in "abc" for message in await own.messages.history(thread)]
@@ -98,7 +100,7 @@ async def test_calls_have_the_result_on_the_active_branch(own: Ledger) -> None:
     await conversations(own)
     await own.threads.create("f", rules="lenient", created_at=NOON + timedelta(days=1))
     await own.messages.append("f", [user("?"), assistant(calls=[ToolCall(id="k", name="map", arguments={"b": 2})])])
-    await own.branches.fork("f", 2, activate=False)
+    await fork_at(scope_of(own), "f", 2, activate=False)
     await own.messages.append("f", [result("k", "far")], branch=0)
     await own.messages.append(
         "f", [ChatMessage(role="tool", tool_call_id="k", content="near", is_error=True)], branch=1

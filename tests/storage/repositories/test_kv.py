@@ -10,8 +10,10 @@ import pytest
 
 from chatledger import ChatMessage, InvalidArgument, Ledger, Limits, Payload, Put, ThreadNotFound, VersionConflict
 from chatledger.errors import DamagedCell, EncryptionError, InvalidCursor, LimitExceeded, TenantOnly
+from chatledger.repositories import scope_of
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import kv
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.cursors import to_page
 from chatledger.types import KvValue
 from tests.conftest import Database
@@ -375,7 +377,7 @@ async def test_of_eight_appends_that_expect_a_version_one_wins(
 ) -> None:
     """Each on a branch of its own, so that only the value stands between them; and through two ledgers."""
     for _ in range(7):
-        await ledger.branches.fork("t", 0, activate=False)
+        await fork_at(scope_of(ledger), "t", 0, activate=False)
     async with database.open() as other:
         for number in range(20):
             key = f"k{number}" if begins else "k"

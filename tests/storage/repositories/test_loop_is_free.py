@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from chatledger import Ledger
+from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt
 from chatledger.storage.history import path
 from chatledger.storage.repositories import changes
+from chatledger.storage.repositories.removal import rewind_to
 from tests.conversations import assistant, call, user
 
 
@@ -48,7 +50,7 @@ async def test_many_messages_are_removed_apart_from_the_event_loop(
     read = noting(monkeypatch, path, "decode_messages")
     written = noting(monkeypatch, changes, "change_values")
     batches = noting(monkeypatch, changes, "_rows_of")
-    assert await ledger.branches.rewind("t", 0) == stored
+    assert await rewind_to(scope_of(ledger), "t", 0) == stored
     assert (len(written), len(batches)) == (1_200, 3)
     assert threading.get_ident() not in (*read, *written)
     assert stored[0].message_id is not None

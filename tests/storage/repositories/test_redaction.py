@@ -15,6 +15,8 @@ import pytest
 
 from chatledger import ChatMessage, ImagePart, KeyRing, Ledger, TextPart, ThinkPart
 from chatledger.errors import DamagedCell, EncryptionError, IdConflict, MessageNotFound
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.schema.tables import metadata
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -104,7 +106,7 @@ async def test_redacting_an_unknown_message_is_refused(filled: Ledger, seq: int)
 
 
 async def test_a_shared_message_is_redacted_for_every_fork(filled: Ledger) -> None:
-    await filled.branches.fork("t", 5)
+    await fork_at(scope_of(filled), "t", 5)
     await filled.messages.redact("t", 1)
     for branch in (0, 1):
         assert (await filled.messages.history("t", branch=branch)).messages[0].text == "[redacted]"

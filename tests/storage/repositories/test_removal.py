@@ -24,7 +24,9 @@ from chatledger.models.outputs import Output
 from chatledger.repositories import scope_of
 from chatledger.storage.append.attempt import Attempted, attempt, attempt_locked
 from chatledger.storage.append.request import make_request
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.outputs import add_outputs
+from chatledger.storage.repositories.removal import rewind_to
 from chatledger.types import CallPlace
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -79,7 +81,7 @@ async def test_a_call_is_answered_again_where_a_fork_still_has_its_first_result(
     stored = await filled(ledger, [user("?"), assistant(calls=[call("a")]), result("a", "one"), assistant("!")])
     other = await ledger.messages.append("t", [assistant("?!")], after=3)
     await ledger.branches.activate("t", 0)
-    await ledger.branches.rewind("t", 2)
+    await rewind_to(scope_of(ledger), "t", 2)
     again = result("a", "two")
     if how == "append":
         await ledger.messages.append("t", [again])
@@ -123,7 +125,7 @@ async def test_of_eight_results_of_a_call_at_once_one_is_linked(
         await ledger.messages.append("t", [assistant("?!")], after=3)
         await ledger.messages.append("t", [user("?!")], after=3, branch=0)
         await ledger.branches.activate("t", 0)
-    await ledger.branches.rewind("t", 2)
+    await rewind_to(scope_of(ledger), "t", 2)
     async with database.open() as other:
         answers = [one.messages.append("t", [result("a", str(n))]) for n, one in enumerate([ledger, other] * 4)]
         done = await asyncio.gather(*answers, return_exceptions=True)
@@ -150,19 +152,19 @@ async def test_a_mark_guards_pop_and_rewind(ledger: Ledger) -> None:
     with pytest.raises(VersionConflict):
         await ledger.messages.pop("t", expected=mark)
     with pytest.raises(VersionConflict):
-        await ledger.branches.rewind("t", 0, expected=mark)
+        await rewind_to(scope_of(ledger), "t", 0, expected=mark)
     assert len(await ledger.messages.history("t")) == 6
     mark = (await ledger.branches.get("t")).mark
     assert await ledger.messages.pop("t", expected=mark) is not None
     with pytest.raises(VersionConflict):  # a pop moves the mark, and so it notices the other one
         await ledger.messages.pop("t", expected=mark)
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     with pytest.raises(VersionConflict, match="no longer the active branch"):
         await ledger.messages.pop("t", expected=(await ledger.branches.get("t", branch=0)).mark)
 
 
 async def test_errors_of_pop_rewind_and_retract(ledger: Ledger) -> None:
-    for removing in (ledger.messages.pop("t"), ledger.branches.rewind("t", 0), ledger.messages.remove("t", "m")):
+    for removing in (ledger.messages.pop("t"), rewind_to(scope_of(ledger), "t", 0), ledger.messages.remove("t", "m")):
         with pytest.raises(ThreadNotFound):
             await removing
     await filled(ledger)
@@ -170,7 +172,7 @@ async def test_errors_of_pop_rewind_and_retract(ledger: Ledger) -> None:
         await ledger.messages.pop("t", branch=4)
     for to in (-1, 6):
         with pytest.raises(InvalidCursor, match="rewind it to 0 to 5"):
-            await ledger.branches.rewind("t", to)
+            await rewind_to(scope_of(ledger), "t", to)
     with pytest.raises(MessageNotFound):
         await ledger.messages.remove("t", "m")
     with pytest.raises(InvalidArgument):
@@ -207,7 +209,7 @@ async def test_600_popped_turns_make_no_branch(database: Database, ledger: Ledge
     for _ in range(20):
         stored = await ledger.messages.append("t", [user("?"), assistant("no")] * 30)
         assert await ledger.messages.pop("t") == stored.messages[-1]
-        assert await ledger.branches.rewind("t", stored.first_seq - 1) == stored.messages[:-1]
+        assert await rewind_to(scope_of(ledger), "t", stored.first_seq - 1) == stored.messages[:-1]
     (branch,) = await ledger.branches.list("t")
     assert (branch.branch, branch.forked_from) == (0, None)
     assert await query(database, "SELECT lineage FROM branches") == [("[[0,1,null]]",)]
@@ -220,18 +222,18 @@ async def test_600_popped_turns_make_no_branch(database: Database, ledger: Ledge
 
 async def test_rewind_returns_the_removed_messages_in_order(ledger: Ledger) -> None:
     stored = await filled(ledger)
-    assert await ledger.branches.rewind("t", 2) == stored[2:]
+    assert await rewind_to(scope_of(ledger), "t", 2) == stored[2:]
     assert (await ledger.messages.history("t")).messages == stored[:2]
-    assert await ledger.branches.rewind("t", 2) == []  # nothing follows, so nothing is written
+    assert await rewind_to(scope_of(ledger), "t", 2) == []  # nothing follows, so nothing is written
     assert (await ledger.messages.history("t")).version == 6
-    assert await ledger.branches.rewind("t", 0) == stored[:2]
+    assert await rewind_to(scope_of(ledger), "t", 0) == stored[:2]
     assert len(await ledger.messages.history("t")) == 0
 
 
 async def test_a_branch_that_shares_the_messages_keeps_them(database: Database, ledger: Ledger) -> None:
     stored = await filled(ledger)
-    await ledger.branches.fork("t", 5)
-    assert await ledger.branches.rewind("t", 1, branch=0) == stored[1:]
+    await fork_at(scope_of(ledger), "t", 5)
+    assert await rewind_to(scope_of(ledger), "t", 1, branch=0) == stored[1:]
     assert (await ledger.messages.history("t", branch=0)).messages == stored[:1]
     assert (await ledger.messages.history("t", branch=1)).messages == stored
     assert await query(database, "SELECT lineage FROM branches ORDER BY branch") == [
@@ -240,7 +242,7 @@ async def test_a_branch_that_shares_the_messages_keeps_them(database: Database, 
     ]
     more = await ledger.messages.append("t", [assistant("again")], branch=0)
     assert (await ledger.messages.history("t", branch=0)).messages == [stored[0], *more.messages]
-    await ledger.branches.rewind("t", 0, branch=1)  # nobody has the rest now
+    await rewind_to(scope_of(ledger), "t", 0, branch=1)  # nobody has the rest now
     rows = await query(database, "SELECT branch, seq FROM messages ORDER BY seq")
     assert rows == [(0, 1), (0, 7)]
     (first, second) = await ledger.branches.list("t")
@@ -250,7 +252,7 @@ async def test_a_branch_that_shares_the_messages_keeps_them(database: Database, 
 async def test_rows_of_a_removed_message_are_gone_and_recorded(database: Database, ledger: Ledger) -> None:
     await filled(ledger)
     await add_outputs(scope_of(ledger), "t", [Output(branch=0, seq=2, nonce="n", mime_type="text/plain", text="x")])
-    await ledger.branches.rewind("t", 1)
+    await rewind_to(scope_of(ledger), "t", 1)
     async with raw_connection(database) as run:
         for table in ("message_parts", "tool_calls", "tool_results", "outputs"):
             assert await run(f"SELECT count(*) FROM {table}") == [(0,)], table
@@ -273,8 +275,8 @@ async def test_a_score_of_a_removed_message_keeps_its_address(database: Database
 
 async def test_a_retracted_message_leaves_every_branch(ledger: Ledger) -> None:
     stored = await filled(ledger, [user("one"), assistant("two"), user("three")])
-    await ledger.branches.fork("t", 2)
-    await ledger.branches.fork("t", 1, branch=0)
+    await fork_at(scope_of(ledger), "t", 2)
+    await fork_at(scope_of(ledger), "t", 1, branch=0)
     assert await ledger.messages.remove("t", stored[1].message_id or "") == stored[1]
     assert (await ledger.messages.history("t", branch=0)).messages == [stored[0], stored[2]]
     assert (await ledger.messages.history("t", branch=1)).messages == stored[:1]
@@ -285,7 +287,7 @@ async def test_a_retracted_message_leaves_every_branch(ledger: Ledger) -> None:
 
 async def test_one_record_of_a_retraction_has_the_message(database: Database, ledger: Ledger) -> None:
     stored = await filled(ledger, [user("one"), assistant("two")])
-    await ledger.branches.fork("t", 2)
+    await fork_at(scope_of(ledger), "t", 2)
     await ledger.messages.remove("t", stored[0].message_id or "")
     rows = await query(database, "SELECT branch, seq, kind, body IS NULL FROM revisions ORDER BY branch")
     assert [tuple(row) for row in rows] == [(0, 3, "retracted", False), (1, 3, "retracted", True)]
@@ -329,7 +331,7 @@ async def reopened(ledger: Ledger, at: int | None = None) -> list[ChatMessage]:
     """Three turns, of which the first one loses the result of its call; a fork at `at` shares that turn."""
     stored = await filled(ledger, [*PAIR, user("??"), assistant("!!"), user("???"), assistant("!!!")], rules="lenient")
     if at is not None:
-        await ledger.branches.fork("t", at, activate=False)
+        await fork_at(scope_of(ledger), "t", at, activate=False)
     await ledger.messages.remove("t", stored[2].message_id or "")
     return stored
 
@@ -355,9 +357,9 @@ async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledge
     if how == "pop":
         await ledger.messages.pop("t")
     elif how == "rewind":
-        await ledger.branches.rewind("t", 6)
+        await rewind_to(scope_of(ledger), "t", 6)
     elif how == "fork":
-        await ledger.branches.fork("t", 8)
+        await fork_at(scope_of(ledger), "t", 8)
     elif how == "after":
         await ledger.messages.append("t", [user("edited")], after=7)
     elif how == "retract":
@@ -387,7 +389,7 @@ async def test_a_call_beside_one_without_an_id_keeps_its_result(database: Databa
     if how == "pop":
         await ledger.messages.pop("t")
     elif how == "fork":
-        await ledger.branches.fork("t", 4)
+        await fork_at(scope_of(ledger), "t", 4)
     elif how == "after":
         await ledger.messages.append("t", [assistant("?!")], after=4)
     elif how == "copy":
@@ -433,7 +435,7 @@ async def test_a_live_draft_is_not_removed(ledger: Ledger) -> None:
         await draft.flush()
         for removing in (
             ledger.messages.pop("t"),
-            ledger.branches.rewind("t", 1),
+            rewind_to(scope_of(ledger), "t", 1),
             ledger.messages.remove("t", stored[1].message_id or ""),
         ):
             with pytest.raises(DraftLive) as caught:
@@ -473,7 +475,7 @@ async def removals(ledger: Ledger, stored: list[ChatMessage], how: str) -> None:
     if how == "pop":
         await ledger.messages.pop("t")
     elif how == "rewind":
-        await ledger.branches.rewind("t", (stored[0].seq or 1) - 1)
+        await rewind_to(scope_of(ledger), "t", (stored[0].seq or 1) - 1)
     else:
         await ledger.messages.remove("t", stored[-1].message_id or "")
 
@@ -503,11 +505,11 @@ async def test_a_key_finds_its_first_result_on_a_branch_that_knew_of_no_change(l
     await filled(ledger)
     said = [user("keyed"), assistant("answer")]
     first = await ledger.messages.append("t", said, idempotency_key="k")
-    await ledger.branches.fork("t", 5)
+    await fork_at(scope_of(ledger), "t", 5)
     await ledger.messages.append("t", [user("in the fork")])  # its tip is remembered
-    await ledger.branches.rewind("t", 5, branch=0)
+    await rewind_to(scope_of(ledger), "t", 5, branch=0)
     assert (await ledger.messages.append("t", said, idempotency_key="k")).messages == first.messages
-    await ledger.branches.fork("t", 5)
+    await fork_at(scope_of(ledger), "t", 5)
     assert (await ledger.messages.append("t", said, idempotency_key="k")).messages == first.messages
 
 
@@ -518,7 +520,7 @@ async def test_a_key_finds_its_first_result_for_messages_that_have_ids_too(ledge
     said = [user("keyed"), assistant("answer")]
     said[named] = said[named].model_copy(update={"message_id": "mine"})
     first = await ledger.messages.append("t", said, idempotency_key="k")
-    await ledger.branches.rewind("t", to)
+    await rewind_to(scope_of(ledger), "t", to)
     left = await ledger.messages.history("t")
     again = await ledger.messages.append("t", said, idempotency_key="k")
     assert (again.replayed, again.messages) == (True, first.messages)
@@ -585,7 +587,7 @@ async def test_an_id_of_the_caller_is_free_again(ledger: Ledger) -> None:
         assert not stored.replayed
         await ledger.messages.pop("t")
     await ledger.messages.append("t", [user("mine", message_id="m")])
-    await ledger.branches.fork("t", (await ledger.messages.history("t")).version)
+    await fork_at(scope_of(ledger), "t", (await ledger.messages.history("t")).version)
     await ledger.messages.pop("t", branch=0)
     with pytest.raises(IdConflict, match="another branch still has it"):
         await ledger.messages.append("t", [user("mine", message_id="m")], branch=0)
@@ -602,7 +604,7 @@ async def test_removals_in_a_transaction(ledger: Ledger) -> None:
             raise KeyError
     assert (await ledger.messages.history("t")).messages == stored
     async with ledger.begin() as tx:
-        await tx.branches.rewind("t", 1)
+        await rewind_to(scope_of(tx), "t", 1)
         await tx.messages.append("t", [assistant("instead")])
     assert texts(await ledger.messages.history("t")) == [stored[0].text, "instead"]
 

@@ -22,6 +22,8 @@ from chatledger import (
     VersionConflict,
 )
 from chatledger.errors import DraftLive, IdConflict, LimitExceeded, MessageNotFound
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.schema.tables import metadata
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -211,8 +213,8 @@ async def test_a_violation_of_its_place_stays_recorded(ledger: Ledger) -> None:
 
 
 async def test_every_branch_that_shares_the_message_follows(asked: Ledger) -> None:
-    await asked.branches.fork("t", 1)
-    await asked.branches.fork("t", 0)
+    await fork_at(scope_of(asked), "t", 1)
+    await fork_at(scope_of(asked), "t", 0)
     marks = [(await asked.branches.get("t", branch)).mark for branch in (0, 1, 2)]
     await asked.messages.revise("t", "m0", user("And in Oslo?"))
     for branch, version in ((0, 6), (1, 1)):
@@ -262,7 +264,7 @@ async def test_a_live_draft_at_the_end_keeps_its_branch(asked: Ledger) -> None:
 
 
 async def test_a_draft_on_a_fork_goes_on_beside_a_revision(asked: Ledger) -> None:
-    await asked.branches.fork("t", 5)
+    await fork_at(scope_of(asked), "t", 5)
     async with asked.messages.stream("t", message=ChatMessage.assistant(message_id="live")) as draft:
         await draft.feed("one ")
         await draft.flush()
@@ -422,7 +424,7 @@ async def test_the_words_of_a_message_that_left_a_branch_beside_a_fork_are_redac
 ) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user("?", message_id="first"), assistant(CANARY, message_id="m")])
-    await ledger.branches.fork("t", shared, activate=False)
+    await fork_at(scope_of(ledger), "t", shared, activate=False)
     for _ in range(2):  # what the fork shares leaves a gap in the lineage
         await ledger.messages.pop("t")
     for seq in (0, 3, 4, 5, 2**70):  # the changes have no words
@@ -465,5 +467,5 @@ async def test_windows_and_check_pass_over_the_positions_of_revisions(asked: Led
     assert (await asked.messages.history("t", limit=4, before=10)).messages == messages[3:7]
     assert [message async for message in asked.messages.iterate("t")] == messages
     assert [one for one in await findings_of(asked, "t") if one.severity == "error"] == []
-    branch = await asked.branches.fork("t", 9)
+    branch = await fork_at(scope_of(asked), "t", 9)
     assert (await asked.messages.history("t", branch=branch.branch)).messages == messages[:7]

@@ -21,6 +21,7 @@ from chatledger import (
 from chatledger.errors import InvalidCursor
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories import thread_list
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.thread_list import cursor_behind, find_threads
 from tests.conftest import Database
@@ -150,12 +151,12 @@ async def test_a_fork_shows_what_its_path_says(either: Ledger) -> None:
     await either.threads.create("t")
     await either.messages.append("t", [user("one"), assistant("two"), user("three"), assistant("four")])
     for at, preview in ((3, "three"), (1, "one"), (0, None)):
-        await either.branches.fork("t", at, branch=0)
+        await fork_at(scope_of(either), "t", at, branch=0)
         (found,) = await either.threads.list()
         assert (found.message_count, found.preview) == (at, preview)
     await either.branches.activate("t", 1)
     await either.messages.append("t", [ChatMessage(role="custom", content="aside")])
-    await either.branches.fork("t", 4)
+    await fork_at(scope_of(either), "t", 4)
     assert (await either.threads.get("t")).preview == "three"
     await either.messages.append("t", [assistant("other")])
     assert (await either.threads.get("t")).preview == "other"

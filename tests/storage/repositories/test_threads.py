@@ -11,6 +11,7 @@ import pytest
 from chatledger import Feedback, InvalidArgument, Ledger, RuleViolation, Thread, ThreadNotFound, VersionConflict
 from chatledger.errors import IdConflict, InvalidCursor, LimitExceeded
 from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.thread_list import find_threads
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
@@ -213,7 +214,7 @@ async def test_of_updates_that_expect_a_revision_one_wins(database: Database, le
 async def test_stricter_rules_are_checked_on_every_branch_first(ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
     await ledger.messages.append("t", [*turn(), result("orphan")])
-    await ledger.branches.fork("t", 5)
+    await fork_at(scope_of(ledger), "t", 5)
     with pytest.raises(RuleViolation) as caught:
         await ledger.threads.update("t", rules="strict", title="x")
     assert (caught.value.rule, caught.value.index) == ("R6", 6)
@@ -292,7 +293,7 @@ async def fill(ledger: Ledger, thread_id: str) -> None:
     run_id = f"run of {thread_id}"
     stored = await ledger.messages.append(thread_id, [*turn(), assistant("", reasoning="hm")], run_id=run_id)
     await ledger.runs.start(thread_id, run_id=f"other {run_id}")
-    await ledger.branches.fork(thread_id, 5)
+    await fork_at(scope_of(ledger), thread_id, 5)
     await ledger.feedback.record(Feedback(run_id=run_id, key="stars", score=4))
     await ledger.feedback.record(Feedback(run_id=run_id, key="up", score=1, message_id=stored.messages[4].message_id))
 

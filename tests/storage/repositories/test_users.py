@@ -19,6 +19,7 @@ from chatledger.admin import configure_sqlite
 from chatledger.errors import IdConflict, RunConflict, RunNotFound, TenantOnly
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.outputs import add_outputs, replace_agents
 from chatledger.storage.repositories.runs import find_runs
@@ -52,7 +53,7 @@ async def bob(ledger: Ledger) -> Ledger:
     question = user(SECRET, message_id="bob's message")
     asked = assistant(SECRET, calls=[call("c", "f", f'{{"a": "{SECRET}"}}')])
     await bob.messages.append("bob's", [question, asked, result("c", SECRET), assistant(SECRET)], run_id="run of bob")
-    await bob.branches.fork("bob's", 1, activate=False)
+    await fork_at(scope_of(bob), "bob's", 1, activate=False)
     await bob.feedback.record(Feedback(run_id="run of bob", key=SECRET, score=1, feedback_id="bob's score"))
     await add_outputs(scope_of(bob), "bob's", [Output(branch=0, seq=1, nonce="n", mime_type="x/y", text=SECRET)])
     await replace_agents(scope_of(bob), "bob's", [ThreadAgent(name=SECRET, definition={})], stored=[])

@@ -19,6 +19,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from chatledger import InvalidArgument, Ledger, PostgreSQL, StorageError, Transaction
 from chatledger.admin import migrate, schema_status
 from chatledger.errors import IdConflict, RunConflict
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.schema.row_security import begin_as, set_tenant
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.views import VIEWS
@@ -364,7 +366,7 @@ async def test_an_id_that_another_client_stored_meanwhile_is_found(owned: str, p
     async with Ledger.open(owned) as one, Ledger.open(owned) as other:
         await one.threads.create("t")
         await one.messages.append("t", turn())
-        await one.branches.fork("t", 5, activate=False)
+        await fork_at(scope_of(one), "t", 5, activate=False)
         await one.messages.append("t", turn(), branch=1)
         await other.messages.append("t", turn(ids="same/"), branch=0)
         with pytest.raises(IdConflict):  # on a cached tip of the other branch, so without a preflight

@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from chatledger import ChatMessage, Feedback, Ledger, TextPart, Usage
 from chatledger.admin import migrate
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.schema.text import to_microseconds
 from chatledger.storage.schema.view_columns import VIEW_COLUMNS
 from chatledger.storage.schema.views import VIEWS
@@ -58,7 +60,7 @@ async def test_the_columns_stay_in_their_order(database: Database) -> None:
 async def test_the_transcript_names_user_message_branch_and_state(database: Database, ledger: Ledger) -> None:
     await ledger.user("ada").threads.create("t")
     await ledger.messages.append("t", [user("?", message_id="a"), assistant("!", message_id="b")])
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     await ledger.messages.append("t", [assistant("on", message_id="c", state="partial")])
     transcript = "SELECT seq, text, user_id, message_id, branch, state FROM transcript ORDER BY seq"
     assert await query(database, transcript) == [
@@ -74,7 +76,7 @@ async def test_a_call_is_shown_with_the_result_on_the_active_path(database: Data
     await ledger.threads.create("t", rules="lenient")
     asked = assistant(calls=[call("a", "map", "{}"), call("b", "sky", "{}")], message_id="m", created_at=NOON)
     await ledger.messages.append("t", [user("?"), asked])
-    await ledger.branches.fork("t", 2, activate=False)
+    await fork_at(scope_of(ledger), "t", 2, activate=False)
     first = result("b", "rain", created_at=NOON + timedelta(seconds=1.5))
     parts = ChatMessage(role="tool", tool_call_id="b", content=[TextPart(text="su"), TextPart(text="n")], is_error=True)
     await ledger.messages.append("t", [first], branch=0)
@@ -97,7 +99,7 @@ async def test_a_call_is_shown_with_the_result_on_the_active_path(database: Data
 async def test_a_call_behind_the_point_of_a_fork_is_not_shown(database: Database, ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn())
-    await ledger.branches.fork("t", 1)
+    await fork_at(scope_of(ledger), "t", 1)
     await ledger.messages.append("t", [assistant(calls=[call("c")]), result("c")])
     assert [row[:4] for row in await query(database, SHOWN_CALLS)] == [(1, 2, 0, "c")]
 

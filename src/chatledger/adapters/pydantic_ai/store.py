@@ -21,6 +21,8 @@ from chatledger.errors import (
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Put, RulesLevel
 from chatledger.models.trusted import copy_with
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.branches import fork_at
 from chatledger.transaction import Transaction, as_user
 
 with importing("pydantic_ai", extra="pydantic-ai", name="Pydantic AI"):
@@ -259,7 +261,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
                 if last_entry(last.messages) == entry_id:
                     await transaction.branches.activate(write.id, branch.branch)
                     return
-        await transaction.branches.fork(write.id, at, branch=of)
+        await fork_at(scope_of(transaction), write.id, at, branch=of)
 
     async def _copy(self, transaction: Transaction, write: Write, entry_id: str) -> None:
         """Copy the path up to an entry of another conversation, from where it leaves what this thread has already."""

@@ -9,12 +9,16 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from chatledger.models import Alternative, Branch, ChatMessage
+from chatledger.repositories import scope_of
 from chatledger.server.bodies import Body, Items, Whole, items
 from chatledger.server.headers import ExpectedMark
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting, fitting_part, written
 from chatledger.server.paths import ThreadId
 from chatledger.server.state import Asking, Cursor, Limit, Mine
+from chatledger.storage.repositories.alternatives import alternatives_of
+from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.removal import rewind_to
 
 router = json_router(prefix="/threads/{thread_id}", tags=["branches"])
 
@@ -48,7 +52,7 @@ async def list_branches(ledger: Mine, thread_id: ThreadId, limit: Limit, cursor:
 @router.post("/branches", status_code=201)
 async def fork_branch(ledger: Asking, thread_id: ThreadId, body: Fork, expected: ExpectedMark) -> Branch:
     """Create a branch that shares the messages up to a seq. It copies no message. An append with `after` forks too."""
-    return await ledger.branches.fork(thread_id, **body.model_dump(), expected=expected)
+    return await fork_at(scope_of(ledger), thread_id, **body.model_dump(), expected=expected)
 
 
 @router.post("/branches/{branch}/activate")
@@ -64,7 +68,7 @@ async def rewind_branch(ledger: Mine, thread_id: ThreadId, body: Rewind, expecte
     """Remove all messages after a seq from a branch, and return them: the first ones, with `complete: false`, if all
     would have more than 8 MiB. Other branches that share them keep them.
     """
-    removed = await ledger.branches.rewind(thread_id, **body.model_dump(), expected=expected)
+    removed = await rewind_to(scope_of(ledger), thread_id, **body.model_dump(), expected=expected)
     count = fitting(await written(removed))
     return Items(items=list(removed[:count]), complete=count >= len(removed))
 
@@ -81,6 +85,6 @@ async def list_alternatives(
     """List the message at a seq and those of other branches in its place, such as two answers to one question."""
 
     async def read(skip: int, count: int) -> Sequence[Alternative]:
-        return await ledger.branches.alternatives(thread_id, seq, branch=branch, skip=skip, limit=count)
+        return await alternatives_of(scope_of(ledger), thread_id, seq, branch=branch, skip=skip, limit=count)
 
     return items(await fitting_part(read, limit, cursor))

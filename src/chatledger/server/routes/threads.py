@@ -9,8 +9,10 @@ from fastapi import Header, Query, Response
 from pydantic import Field
 
 from chatledger.errors import IdConflict, InvalidArgument
+from chatledger.ids import new_id
 from chatledger.ledger import Ledger
 from chatledger.models import Deleted, Thread
+from chatledger.repositories import scope_of
 from chatledger.rules.synthetic_results import INTERRUPTED
 from chatledger.server.asking import refuse_beyond_ask
 from chatledger.server.bodies import (
@@ -31,6 +33,8 @@ from chatledger.server.paths import ThreadId
 from chatledger.server.sizes import Title, require_small_metadata
 from chatledger.server.state import Asking, Limit, Mine, OfUser, Shared, Who
 from chatledger.server.times import Time
+from chatledger.storage.repositories.copy import copy_until
+from chatledger.storage.schema.text import encode_key
 
 router = json_router(prefix="/threads", tags=["threads"])
 
@@ -150,8 +154,15 @@ async def copy_thread(
     given = body.model_dump(exclude_unset=True)
     made = made_of(idempotency_key, caller, "copy", thread_id) if body.thread_id is None else None
     if made is None:
-        return await ledger.threads.copy(thread_id, **given)
+        return await _copy(ledger, thread_id, {**given, "thread_id": body.thread_id or new_id()})
     return await _copy_once(ledger, thread_id, {**given, "thread_id": made})
+
+
+async def _copy(ledger: Ledger, source: str, given: dict[str, Any]) -> Thread:
+    title = {"title": given["title"]} if "title" in given else {}
+    encode_key(given["thread_id"], "thread_id")
+    until, branch = given.get("at"), given.get("branch")
+    return await copy_until(scope_of(ledger), source, given["thread_id"], until, branch=branch, given=title)
 
 
 async def _copy_once(ledger: Ledger, source: str, given: dict[str, Any]) -> Thread:
@@ -160,7 +171,7 @@ async def _copy_once(ledger: Ledger, source: str, given: dict[str, Any]) -> Thre
     if found is not None:
         return found
     try:
-        return await ledger.threads.copy(source, **given)
+        return await _copy(ledger, source, given)
     except IdConflict:  # by the same request at the same time
         return await ledger.threads.get(given["thread_id"])
 

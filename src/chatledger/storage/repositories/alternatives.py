@@ -12,8 +12,10 @@ from chatledger.models import Alternative, ChatMessage
 from chatledger.models.json import dumps
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Segment, cut, find_path, read_lineage, scans, stands_on
+from chatledger.storage.history.path import Segment, cut, read_lineage, scans, stands_on
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.cursors import part_of
+from chatledger.storage.repositories.places import At, seek
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.rows.messages import decode_messages
 from chatledger.storage.schema.tables import branches
@@ -30,20 +32,30 @@ class Way(NamedTuple):
 
 
 async def find_ways(scope: Scope, thread_id: str, branch: int, seq: int) -> list[Way]:
-    """The alternatives without their messages. Raises as `find_alternatives`."""
+    """The alternatives without their messages. Raises as `alternatives_of`."""
     window = Window.of(scope.tenant, thread_id, branch)
     return [way for _, way in await scope.read(lambda sql: _find(sql, window, seq), snapshot=True)]
 
 
-def find_alternatives(sql: Sql, window: Window, seq: int, part: slice) -> list[Alternative]:
-    """In a snapshot. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
-    found = _find(sql, window, seq)[part]
+async def alternatives_of(
+    scope: Scope, thread_id: str, at: At, *, branch: int | None = None, skip: int = 0, limit: int | None = None
+) -> list[Alternative]:
+    """`limit` of the alternatives (None: all), after the first `skip`. Raises ThreadNotFound, BranchNotFound and
+    MessageNotFound.
+    """
+    part = part_of(skip, limit)
+    window = Window.of(scope.tenant, thread_id, branch)
+    return await scope.read(lambda sql: _find_alternatives(sql, window, at, part), snapshot=True)
+
+
+def _find_alternatives(sql: Sql, window: Window, at: At, part: slice) -> list[Alternative]:
+    found = _find(sql, window, at)[part]
     messages = _load(sql, window, [place for place, _ in found]) if found else {}
     return [Alternative(message=messages[place], **way._asdict()) for place, way in found]
 
 
-def _find(sql: Sql, window: Window, seq: int) -> list[tuple[_Place, Way]]:
-    path = find_path(sql, window)
+def _find(sql: Sql, window: Window, at: At) -> list[tuple[_Place, Way]]:
+    path, seq = seek(sql, window, at)
     current = next((segment.branch for segment in cut(path.segments, seq, min(seq, path.last_seq))), None)
     if current is None:
         raise MessageNotFound(window.thread_id, seq=seq)

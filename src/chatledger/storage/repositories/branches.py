@@ -14,7 +14,7 @@ from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
-from chatledger.storage.append.request import moved_since
+from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
@@ -30,6 +30,7 @@ from chatledger.storage.history.path import (
 )
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.places import At, seek
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import Mark, decode_json, encode_text, read_mark, write_mark
@@ -44,13 +45,28 @@ def own_rows(table: Table, window: Window) -> Any:
     return and_(owned(table, window.tenant), table.c.thread_id == window.thread_id)
 
 
+async def fork_at(
+    scope: Scope,
+    thread_id: str,
+    at: At,
+    *,
+    branch: int | None = None,
+    activate: bool = True,
+    expected: str | None = None,
+) -> Branch:
+    """Raises as `branches.fork`, and InvalidCursor for a seq that the branch does not have."""
+    window = Window.of(scope.tenant, thread_id, branch)
+    mark = None if expected is None else read_expected(expected, window.thread, branch)
+    return await scope.write(lambda sql: make_fork(sql, window, at, activate, mark, scope.rules), moves=window.thread)
+
+
 def make_fork(
-    sql: Sql, window: Window, at: int, activate: bool, expected: Mark | None, default_rules: RulesLevel
+    sql: Sql, window: Window, place: At, activate: bool, expected: Mark | None, default_rules: RulesLevel
 ) -> Branch:
     if expected is not None:
         _advance(sql, window, expected)
     rules = _hold(sql, window)
-    path = find_path(sql, window)
+    path, at = seek(sql, window, place)
     if expected is not None and path.branch != expected.branch:
         raise moved_since(expected, window.thread_id, path.branch, path.last_seq)
     if not 0 <= at <= path.last_seq:

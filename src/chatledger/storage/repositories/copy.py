@@ -18,6 +18,7 @@ from chatledger.rules import Judged, Judgement, Links, Tip, advance, linked_call
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import make_request
 from chatledger.storage.append.write import UPDATE_TIP, plan_rows, tip_columns
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import load_links
 from chatledger.storage.history.path import find_path, load_path
@@ -25,15 +26,28 @@ from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.bulk import load_rows_of
 from chatledger.storage.repositories.creation import Made, make_thread
 from chatledger.storage.repositories.owned import own_thread
+from chatledger.storage.repositories.places import At, seek
 from chatledger.storage.repositories.thread_list import find_thread
 from chatledger.storage.schema.tables import threads
+from chatledger.storage.schema.text import encode_key
 
 PAGE = 500
 """The most messages that a copy holds at a time."""
 
 
-def copy_thread(sql: Sql, source: Window, thread_id: str, at: int | None, given: dict[str, Any]) -> Made:
-    """Copy the path of the source up to seq `at` (None: the whole path), in a transaction that locks the source against
+async def copy_until(
+    scope: Scope, source: str, thread_id: str, until: At, *, branch: int | None = None, given: dict[str, Any]
+) -> Thread:
+    """Raises as `threads.copy`, and InvalidCursor for a seq that the branch does not have."""
+    window = Window.of(scope.tenant, source, branch)
+    made = await scope.write(lambda sql: copy_thread(sql, window, thread_id, until, given))
+    if made.seen is not None:
+        scope.learn(encode_key(thread_id, "thread_id"), made.seen)
+    return made.thread
+
+
+def copy_thread(sql: Sql, source: Window, thread_id: str, at: At, given: dict[str, Any]) -> Made:
+    """Copy the path of the source up to the place (None: all), in a transaction that locks the source against
     deletion. `given` are fields of the copy in place of those of the source.
 
     Raises as `threads.copy`.
@@ -54,12 +68,12 @@ def copy_thread(sql: Sql, source: Window, thread_id: str, at: int | None, given:
     return Made(find_thread(sql, tenant, thread_id) or thread, seen)
 
 
-def _copy_messages(sql: Sql, source: Window, at: int | None, thread: Thread, made: Seen) -> Seen:
+def _copy_messages(sql: Sql, source: Window, at: At, thread: Thread, made: Seen) -> Seen:
     """Return the preflight of the copy as it then is. Raises BranchNotFound, InvalidCursor, RuleViolation for a message
     that is still partial, and a retryable StorageError if messages of the source were changed or removed meanwhile.
     """
-    path = find_path(sql, source)
-    end = path.last_seq if at is None else at
+    path, end = seek(sql, source, at)
+    end = path.last_seq if at is None else end
     if not 0 <= end <= path.last_seq:
         raise InvalidCursor(end, f"branch {path.branch} ends at seq {path.last_seq}; copy it up to seq 0 to that")
     tip = Tip()

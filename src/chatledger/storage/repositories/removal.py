@@ -16,7 +16,8 @@ from sqlalchemy import and_, select, update
 
 from chatledger.errors import InvalidCursor, MessageNotFound, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel, Violation
-from chatledger.storage.append.request import moved_since
+from chatledger.storage.append.request import moved_since, read_expected
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.page import BEGIN_TURNS
@@ -32,6 +33,7 @@ from chatledger.storage.repositories.changes import (
     settle,
     take_position,
 )
+from chatledger.storage.repositories.places import At, find_place, seq_on
 from chatledger.storage.schema.tables import messages
 from chatledger.storage.schema.text import Mark
 
@@ -50,11 +52,21 @@ def pop(sql: Sql, window: Window, expected: Mark | None) -> ChatMessage | None:
     return removed
 
 
-def rewind(sql: Sql, window: Window, to: int, expected: Mark | None) -> list[ChatMessage]:
-    """Remove all messages after seq `to`, in a transaction, and return them in order. Raises as `pop`, and
-    InvalidCursor.
+async def rewind_to(
+    scope: Scope, thread_id: str, to: At, *, branch: int | None = None, expected: str | None = None
+) -> list[ChatMessage]:
+    """Raises as `messages.rewind`, and InvalidCursor for a seq beyond the end."""
+    window = Window.of(scope.tenant, thread_id, branch)
+    mark = None if expected is None else read_expected(expected, window.thread, branch)
+    return await scope.write(lambda sql: rewind(sql, window, to, mark), moves=window.thread)
+
+
+def rewind(sql: Sql, window: Window, at: At, expected: Mark | None) -> list[ChatMessage]:
+    """Remove all messages after the place, in a transaction, and return them in order. Raises as `pop`, and
+    InvalidCursor and MessageNotFound.
     """
     thread, held = _hold(sql, window, expected)
+    to = seq_on(window, held.path, find_place(sql, window, at))
     end = held.path.last_seq
     if not 0 <= to <= end:
         raise InvalidCursor(to, f"branch {held.path.branch} ends at seq {end}; rewind it to 0 to {end}")
