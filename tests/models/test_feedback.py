@@ -21,8 +21,14 @@ def test_a_score_is_finite(score: Any) -> None:
         Feedback(run_id="r", key="stars", score=score)
 
 
-@pytest.mark.parametrize("score", [0, -0.0, 0.8, -3, 1.7976931348623157e308, 5e-324])
-def test_any_finite_score_is_taken(score: float) -> None:
+@pytest.mark.parametrize("score", [1.1e100, -1.1e100, 1.7976931348623157e308, 10**101])
+def test_a_score_with_which_sums_would_overflow_is_refused(score: float) -> None:
+    with pytest.raises(ValidationError, match="must be a number from -1e100 to 1e100"):
+        Feedback(run_id="r", key="stars", score=score)
+
+
+@pytest.mark.parametrize("score", [0, -0.0, 0.8, -3, 1e100, -1e100, 5e-324])
+def test_any_score_of_a_usual_size_is_taken(score: float) -> None:
     assert math.copysign(1, Feedback(run_id="r", key="stars", score=score).score) == math.copysign(1, score)
     assert Feedback(run_id="r", key="stars", score=score).score == score
 

@@ -64,6 +64,15 @@ def test_a_cost_keeps_all_its_digits_in_a_sum() -> None:
         {"cost": "NaN"},
         {"cost": "Infinity"},
         {"cost": "1e1000"},
+        {"cost": "0e999999999"},
+        {"cost": Decimal("0e-1001")},
+        {"cost": "0e9999"},
+        {"cost": "-1"},
+        {"cost": -1},
+        {"cost": "1_0"},
+        {"cost": "\u0663"},
+        {"cost": " 1"},
+        {"cost": "1\n"},
         {"tokens": 1},
     ],
     ids=repr,
@@ -75,6 +84,18 @@ def test_a_value_that_is_not_usage_is_refused(fields: dict[str, Any]) -> None:
 
 def test_a_cost_given_as_a_float_is_the_decimal_that_it_shows() -> None:
     assert Usage(cost=0.1).cost == Decimal("0.1")
+
+
+@pytest.mark.parametrize(
+    ("given", "cost"),
+    [("0.0021", "0.0021"), ("+1.", "1"), (".5", "0.5"), ("1E2", "100"), ("0e999", "0e999"), (3, "3"), ("-0", None)],
+)
+def test_a_cost_is_a_decimal_number(given: Any, cost: str | None) -> None:
+    if cost is None:
+        with pytest.raises(ValidationError, match=r"must be a decimal number that is not negative"):
+            Usage(cost=given)
+    else:
+        assert Usage(cost=given).cost == Decimal(cost)
 
 
 def test_usage_and_run_are_frozen() -> None:

@@ -25,7 +25,7 @@ app = typer.Typer(help="Record, remove and summarize scores of runs.", no_args_i
 def record(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
     key: Annotated[str, typer.Argument(metavar="KEY", help="Name of the score, such as stars or correctness.")],
-    score: Annotated[float, typer.Argument(metavar="SCORE", help="A finite number.")],
+    score: Annotated[float, typer.Argument(metavar="SCORE", help="A number from -1e100 to 1e100.")],
     comment: Annotated[
         str | None, typer.Option("--comment", metavar="TEXT", help="Comment to store with the score.")
     ] = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field
 
@@ -17,6 +17,20 @@ def _not_empty(key: str) -> str:
     return key
 
 
+_LARGEST = 1e100
+"""Sums of the squares of as many of them as a database holds are still numbers."""
+
+
+def _not_too_large(score: float) -> float:
+    if abs(score) > _LARGEST:
+        raise ValueError("must be a number from -1e100 to 1e100")
+    return score
+
+
+Score: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_not_too_large)]
+"""A score."""
+
+
 class Feedback(Model):
     """A score under a key, on a run, on one message of its thread, or on one call of that message."""
 
@@ -24,8 +38,8 @@ class Feedback(Model):
     """The run that is scored."""
     key: Annotated[Text, AfterValidator(_not_empty)]
     """What is scored, such as `thumb` or `helpfulness`. Not empty."""
-    score: Annotated[float, Field(allow_inf_nan=False)]
-    """The score, any finite number."""
+    score: Score
+    """The score, a number from -1e100 to 1e100."""
     kwargs: JsonObject = Field(default_factory=dict)
     """Further data, such as a comment or a correction."""
     author: Text | None = None

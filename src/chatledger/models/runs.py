@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Context, Decimal
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import Json, JsonObject
@@ -18,15 +19,38 @@ Tokens: TypeAlias = Annotated[int, Field(ge=0, lt=2**63)]
 
 _COST_SCHEMA = {
     "anyOf": [
-        {"type": "number"},
-        {"type": "string", "maxLength": 800, "pattern": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$"},
+        {"type": "number", "minimum": 0},
+        {"type": "string", "maxLength": 800, "pattern": r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$"},
     ]
 }
 """Pydantic would allow any text."""
+_COST_DIGITS = 1_000
+_COST_TEXT = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+
+
+def _require_digits(cost: Any) -> Any:
+    """Python would also read spaces, underscores and the digits of other scripts."""
+    if isinstance(cost, str) and not _COST_TEXT.fullmatch(cost):
+        raise ValueError("must be a decimal number that is not negative, such as 0.0021")
+    return cost
+
+
+def _require_few_digits(cost: Decimal) -> Decimal:
+    """Pydantic counts the digits of a cost, and none of 0e999, which PostgreSQL writes out."""
+    exponent = cost.as_tuple().exponent
+    if isinstance(exponent, int) and abs(exponent) > _COST_DIGITS:
+        raise ValueError(f"must have at most {_COST_DIGITS:,} digits")
+    return cost
+
+
 Cost: TypeAlias = Annotated[
-    Decimal, Field(allow_inf_nan=False, max_digits=1_000), WithJsonSchema(_COST_SCHEMA, mode="validation")
+    Decimal,
+    Field(allow_inf_nan=False, max_digits=_COST_DIGITS, ge=0),
+    BeforeValidator(_require_digits),
+    AfterValidator(_require_few_digits),
+    WithJsonSchema(_COST_SCHEMA, mode="validation"),
 ]
-"""An exact amount of at most 1,000 digits."""
+"""An exact amount of at most 1,000 digits, not negative."""
 EXACT = Context(prec=2_001)
 """Enough digits for any sum of two costs: the default context would round at 28."""
 

@@ -128,6 +128,8 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no object": ("hello", "items[1]"),
     "no type": ({"text": "hello"}, "items[1].type"),
     "a number as the type": ({"type": 1}, "items[1].type"),
+    "a list as the type": ({"type": [1]}, "items[1].type"),
+    "an object as the type of a message": (user("1", type={"a": 1}), "items[1].type"),
     "an unknown role": ({"role": "narrator", "content": "Once"}, "items[1].role"),
     "no content": ({"role": "user"}, "items[1].content"),
     "a part without a text": (

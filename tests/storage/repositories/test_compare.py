@@ -100,6 +100,25 @@ async def test_equal_scores_have_an_interval_without_width(ledger: Ledger) -> No
     assert other.low != other.high
 
 
+@pytest.mark.parametrize("by", ["model", "metadata.v"])
+@pytest.mark.parametrize("scores", [(1e100, -1e100), (1e100, 1e100), (5e-324, 0.25e-200, 0), (1e100, 5e-324)], ids=str)
+async def test_the_largest_and_the_smallest_scores_have_a_mean(
+    ledger: Ledger, by: str, scores: tuple[float, ...]
+) -> None:
+    await ledger.threads.create("t")
+    await add_run(ledger, "r", *scores, model="m", metadata={"v": "m"})
+    [found] = await ledger.feedback.compare("ok", by)
+    [summary] = await ledger.feedback.summary()
+    assert (found.value, found.count, summary.count) == ("m", len(scores), len(scores))
+    mean = sum(scores) / len(scores)
+    assert found.mean == pytest.approx(mean)
+    assert summary.mean == pytest.approx(mean)
+    assert (summary.min, summary.max) == (min(scores), max(scores))
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= mean <= found.high
+
+
 async def test_only_current_scores_of_the_key_count(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await add_run(ledger, "r", 0, model="a")

@@ -62,7 +62,7 @@ def _to_message(item: Any, path: str, new: str) -> ChatMessage:
     if not isinstance(item, dict):
         raise DecodeError(path, "must be an object")
     kind = _type_of(item)
-    if kind in NO_ITEMS:
+    if isinstance(kind, str) and kind in NO_ITEMS:
         raise DecodeError(f"{path}.type", f"{kind!r} is no item of a conversation: {NO_ITEMS[kind]}")
     try:
         [message] = _CODEC.decode([item]).messages

@@ -9,6 +9,7 @@ from fastapi import Query
 from pydantic import BeforeValidator, Field
 
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary
+from chatledger.models.feedback import Score
 from chatledger.server.bodies import Body, Items, all_items, items, whole
 from chatledger.server.chosen_ids import refuse_chosen
 from chatledger.server.headers import IdempotencyKey
@@ -37,7 +38,7 @@ class NewFeedback(Body):
 
     run_id: str = Field(description="The run that is scored.")
     key: Name = Field(description="What is scored, such as `thumb` or `helpfulness`.")
-    score: float = Field(description="The score, any finite number.", allow_inf_nan=False)
+    score: Score = Field(description="The score, a number from -1e100 to 1e100.")
     kwargs: Metadata = Field({}, description="Further data, such as a comment or a correction.")
     author: Title | None = Field(None, description="Who gave the score. The caller says so: it is not checked.")
     source: Name | None = Field(None, description="Where it was given, such as `ui` or `eval`. Not checked either.")

@@ -22,6 +22,7 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    case,
     cast,
     func,
     literal_column,
@@ -51,6 +52,8 @@ from chatledger.storage.schema.tables import feedback, kept_scores, runs
 
 _SUMS = ("count", "score", "distance", "square", "above", "binary")
 """What is summed of the scores of a run, and of a group."""
+_SMALLEST = 1e-100
+"""Distances up to it have no square."""
 _SAMPLE = 1_000
 """The number of scores whose mean is the number in the middle."""
 
@@ -105,12 +108,17 @@ def _sums_of(score: ColumnElement[Any], centre: ColumnElement[Any]) -> list[Any]
         func.count().label("count"),
         func.sum(score).label("score"),
         func.sum(score - centre).label("distance"),
-        func.sum((score - centre) * (score - centre)).label("square"),
+        func.sum(_square(score - centre)).label("square"),
         func.count().filter(score > 0.5).label("above"),
         func.count().filter((score == 0) | (score == 1)).label("binary"),
         func.min(score).label("low"),
         func.max(score).label("high"),
     ]
+
+
+def _square(distance: ColumnElement[Any]) -> ColumnElement[Any]:
+    """PostgreSQL raises an error where a square is too small for a number."""
+    return case((func.abs(distance) > _SMALLEST, distance * distance), else_=literal_column("0.0", Float))
 
 
 def _grouped(dialect: str, run: FromClause) -> Select[Any]:
