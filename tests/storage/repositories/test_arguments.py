@@ -54,6 +54,7 @@ GIVEN: dict[str, Any] = {
     "str": "t",
     "int": 0,
     "RunStatus": "completed",
+    "FrameTable": "messages",
     "ChatMessage": ChatMessage(role="user"),
     "Sequence[ChatMessage]": [],
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
