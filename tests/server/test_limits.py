@@ -135,7 +135,7 @@ async def test_a_stream_outlives_the_time_of_a_request(ledger: Ledger) -> None:
 WRONG: list[dict[str, Any]] = [
     *({"body": 0}, {"body": 2**31}, {"body": 1.5}, {"body": True}),
     *({"page": 0}, {"page": 1_001}, {"page": None}),
-    *({"streams": -1}, {"streams": 100_001}, {"caller_streams": -1}),
+    *({"streams": -1}, {"streams": 100_001}, {"caller_streams": -1}, {"caller_requests": 0}),
     *({"request_seconds": 0}, {"request_seconds": 86_401}, {"request_seconds": "30"}, {"stream_seconds": float("nan")}),
 ]
 

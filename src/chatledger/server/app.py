@@ -35,6 +35,7 @@ from chatledger.server.page import add_page_to
 from chatledger.server.paths import EncodedPaths, path_within
 from chatledger.server.problems import problem_of, problem_of_http
 from chatledger.server.routes import add_to, methods_of
+from chatledger.server.shares import Share
 from chatledger.server.state import State
 from chatledger.server.tokens import TokenFile
 from chatledger.server.whole_body import WholeBody
@@ -121,7 +122,8 @@ def create_app(
             Middleware(Failures),
             Middleware(Deadline, seconds=state.limits.request_seconds),
             Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None),
-            Middleware(BodyLimit, size=state.limits.body),
+            Middleware(BodyLimit, size=state.limits.body, held=state.bodies),
+            Middleware(Share, places=state.places),
             Middleware(EncodedPaths),
         ],
         exception_handlers={

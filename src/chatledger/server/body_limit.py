@@ -11,12 +11,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatledger.server.paths import path_within
 from chatledger.server.problems import problem
+from chatledger.server.shares import HeldBodies, Who
 
 _LOGIN = 8 * 1024
 """Maximum bytes of what the page sends before it has a token, and to give it back."""
 _FORM = 64 * 1024
 """Maximum bytes of the page's other forms."""
 
+_FULL = "the server holds as many bytes of bodies as it may, in all or of one caller; send it again"
 _OTHER = 512 * 1024
 """Maximum bytes of a request of the API that holds no message: a run, a score, the fields of a thread."""
 _MESSAGES = re.compile(r"/v1/(threads/[^/]+/messages|conversations)(/|$)")
@@ -25,12 +27,13 @@ _MESSAGES = re.compile(r"/v1/(threads/[^/]+/messages|conversations)(/|$)")
 class BodyLimit:
     """A request whose body is larger gets 413: before the body is read if its length is announced, else as soon as more
     bytes have come. The forms of the page have lower limits than `size`, that of the API. FastAPI's own limit would
-    answer with plain text instead of a problem.
+    answer with plain text instead of a problem. A body that does not fit beside those that the process holds gets 503.
     """
 
-    def __init__(self, app: ASGIApp, *, size: int) -> None:
+    def __init__(self, app: ASGIApp, *, size: int, held: HeldBodies) -> None:
         self._app = app
         self._size = size
+        self._held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -43,16 +46,24 @@ class BodyLimit:
             await problem(413, "BodyTooLarge", detail)(scope, receive, send)
             return
         received = 0
+        who = Who.of(scope)
 
         async def receiving() -> Message:
             nonlocal received
             message = await receive()
-            received += len(message.get("body", b""))
-            if received > most:
+            size = len(message.get("body", b""))
+            if received + size > most:
                 raise HTTPException(413, detail)
+            if not self._held.fit(who, size):
+                raise HTTPException(503, _FULL, {"Retry-After": "1"})
+            self._held.take(who, size)
+            received += size
             return message
 
-        await self._app(scope, receiving, send)
+        try:
+            await self._app(scope, receiving, send)
+        finally:
+            self._held.give_back(who, received)
 
 
 def _most(path: str) -> int:

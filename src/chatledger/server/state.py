@@ -17,9 +17,12 @@ from chatledger.server.access import SAFE, Authenticate, Caller
 from chatledger.server.chosen_ids import IdsBy
 from chatledger.server.event_stream import EncodedOnce
 from chatledger.server.limits import ServerLimits
+from chatledger.server.shares import HeldBodies, Places, enter
 from chatledger.server.tokens import TokenFile
 
 _USUAL_PAGE = 50
+_BODIES, _CALLER_BODIES = 16, 4
+"""The largest bodies that a process holds at once, in all and of one caller."""
 _FRESH = 1.0
 """Seconds for which the answer to a ping is used again."""
 
@@ -37,6 +40,10 @@ class State:
     """The time limits of the streams that wait for a change."""
     draining: bool = False
     """Whether the server was told to stop."""
+    places: Places = field(init=False)
+    """The requests at work of each caller."""
+    bodies: HeldBodies = field(init=False)
+    """The bytes of bodies that the process holds."""
     ids: IdsBy = "client"
     """Who makes the ids of what users' tokens store."""
     tokens: TokenFile | None = None
@@ -46,6 +53,11 @@ class State:
     """Whether the ledger has keys, or the database was not recorded as encrypted when it was first used."""
     _ping: tuple[float, asyncio.Task[float]] | None = None
     """The last ping and when it began."""
+
+    def __post_init__(self) -> None:
+        body = self.limits.body
+        self.places = Places(self.limits.caller_requests)
+        self.bodies = HeldBodies(most=_BODIES * body, most_of_caller=_CALLER_BODIES * body)
 
     async def ping(self, ledger: Ledger) -> float:
         """The seconds in which the database answered a ping that is at most a second old. Raises as it did. All that
@@ -128,6 +140,7 @@ async def _opened(request: Request) -> Ledger:
     ledger = state.ledger
     if ledger is None:
         raise StorageError("the server has not opened its ledger yet", retryable=True)
+    await enter(request)
     await state.require_keys(ledger)
     return ledger
 
