@@ -45,6 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 KEYS = KeyRing({"test": bytes(range(32))})
+ENCRYPTED = bool(os.environ.get("CHATLEDGER_TEST_KEYS"))
+"""Whether this run asks for keys: stored texts are then about a third longer, and digests are under a secret."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Database:
         """With keys in a run that asks for them, and as a distributed database in a run that asks for that: what a test
         says of the ledger is as true of one that encrypts, and of one that writes one table a statement.
         """
-        asked: dict[str, Any] = {"encryption": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
+        asked: dict[str, Any] = {"encryption": KEYS} if ENCRYPTED else {}
         if os.environ.get("CHATLEDGER_TEST_DISTRIBUTED") and self.kind == "postgresql":
             given: PostgreSQL = options.get("postgresql") or PostgreSQL()
             options["postgresql"] = replace(given, distributed=given.distributed is not False)

@@ -10,7 +10,7 @@ import pytest
 from chatledger import Feedback, Ledger
 from chatledger.storage.repositories.bounded import LARGEST
 from chatledger.types import Page
-from tests.conftest import KEYS, Database
+from tests.conftest import ENCRYPTED, KEYS, Database
 
 LONG = "x" * 2_700_000
 """Three of these fit into 8 MiB, and two if they are encrypted, in base64."""
@@ -70,7 +70,7 @@ async def test_a_page_ends_before_eight_mebibytes(ledger: Ledger, name: str) -> 
         page = await read(ledger, cursor)
         pages.append([name_of(item) for item in page])
         cursor = page.next_cursor
-    assert [len(page) for page in pages] == [3, 2]
+    assert [len(page) for page in pages] == ([2, 2, 1] if ENCRYPTED else [3, 2])
     names = [item for page in pages for item in page]
     assert len(set(names)) == COUNT
     assert names in (sorted(names), sorted(names, reverse=True))
@@ -99,7 +99,7 @@ async def test_the_first_pages_of_many_scopes_share_eight_mebibytes(ledger: Ledg
         "nobody": (0, False),
     }
     found = await ledger.kv.list_many([("thread", "a"), ("thread", "b")])
-    assert [[one.key for one in page] for page in found.values()] == [["0", "1"], ["0"]]
+    assert [[one.key for one in page] for page in found.values()] == [["0"] if ENCRYPTED else ["0", "1"], ["0"]]
     rest = await ledger.kv.list(("thread", "b"), cursor=found["thread", "b"].next_cursor)
     assert [one.key for one in rest] == ["1", "2"]
 

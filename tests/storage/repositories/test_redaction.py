@@ -19,7 +19,7 @@ from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.schema.tables import metadata
 from tests.checks import findings_of
-from tests.conftest import Database
+from tests.conftest import ENCRYPTED, Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query
 
@@ -217,13 +217,13 @@ async def test_slow_digests_of_a_repeat_are_computed_in_a_thread_of_their_own(
     batch = await deleted(ledger)
     slow.clear()
     again = await ledger.messages.append("d", batch, idempotency_key="k")
-    assert (again.replayed, len(slow)) == (True, len(batch))
+    assert (again.replayed, len(slow)) == (True, 0 if ENCRYPTED else len(batch))  # with keys they are under a secret
     assert all(name.startswith("chatledger-digests") for name in slow)
     slow.clear()
     other = [*batch[:2], ChatMessage(role="user", content="other"), *batch[3:]]
     with pytest.raises(IdConflict):
         await ledger.messages.append("d", other, idempotency_key="k")
-    assert len(slow) == 3
+    assert len(slow) == (0 if ENCRYPTED else 3)
     async with ledger.begin() as tx:
         assert (await tx.messages.append("d", batch, idempotency_key="k")).replayed
     assert await query(database, "SELECT count(*) FROM messages WHERE thread_id = 'd'") == [(0,)]

@@ -22,6 +22,7 @@ from chatledger.errors import InvalidArgument
 from chatledger.storage.repositories import bounded, folding, pieces, search, search_text
 from chatledger.storage.repositories.search import SearchRequest
 from chatledger.storage.repositories.search_text import MOST_PARSED, Query, plain
+from chatledger.storage.schema.columns import Ciphertext
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, user
 
@@ -206,13 +207,17 @@ async def test_a_damaged_cell_behind_a_long_text_is_told_once(
         assert len(page.damaged) == 2
 
 
+def size_of(title: str | Ciphertext) -> int:
+    return len(title.stored if isinstance(title, Ciphertext) else title)
+
+
 async def test_long_titles_are_read_a_few_at_a_time(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     fetch = bounded.fetch_rows
 
     def noted(*given: Any, **named: Any) -> bounded.Rows:
         found = fetch(*given, **named)
-        read.append(sum(len(row["title"]) for row in found.rows))
+        read.append(sum(size_of(row["title"]) for row in found.rows))
         return found
 
     monkeypatch.setattr(search, "fetch_rows", noted)

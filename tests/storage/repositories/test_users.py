@@ -6,7 +6,6 @@ The calls are read from the objects and their signatures, so one that is added i
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
@@ -27,7 +26,7 @@ from chatledger.storage.repositories.thread_ids import ids_with_prefix, iterate_
 from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.storage.schema.tables import metadata
 from chatledger.types import OpenDraft, Page
-from tests.conftest import KEYS, Database
+from tests.conftest import ENCRYPTED, KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.hostile.calls import NOW, Call, calls_of
 from tests.storage.raw import query
@@ -42,7 +41,7 @@ SKIPPED = {"open", "close", "begin", "over", "replica"}
 
 
 def with_keys() -> dict[str, Any]:
-    return {"encryption": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
+    return {"encryption": KEYS} if ENCRYPTED else {}
 
 
 @pytest.fixture
