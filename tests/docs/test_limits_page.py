@@ -17,7 +17,7 @@ from chatledger.storage.append import kv, tip_cache
 from chatledger.storage.append.request import LEASE
 from chatledger.storage.databases import hints, poller, postgresql, postgresql_options, replica, sqlite
 from chatledger.storage.drivers.urls import POOL, TIMEOUT
-from chatledger.storage.history import window
+from chatledger.storage.history import path, window
 from chatledger.storage.repositories import (
     check_all,
     cursors,
@@ -37,6 +37,8 @@ TEXT = (DOCS / "reference" / "limits.md").read_text(encoding="utf-8")
 SAID = {
     "messages of an append": f"{Limits().messages:,} (",
     "text and JSON of an append": f"{Limits().bytes // 2**20} MiB, {Limits().bytes:,} bytes",
+    "branches of a thread": f"{path.MOST_BRANCHES:,} ",
+    "forks along a path": f"{path.MOST_SEGMENTS - 1} ",
     "`kv` values that one append writes": f"{kv.MOST}",
     "one `kv` value": f"{Limits().bytes // 2**20} MiB",
     "nesting of JSON": f"{json.MAX_DEPTH} levels",
@@ -81,8 +83,8 @@ def test_the_page_has_the_number_of_the_code(row: str) -> None:
     assert SAID[row] in line
 
 
-def test_positions_and_branches_end_where_the_page_says() -> None:
-    assert (window.END, window.MAX_BRANCH, migrate.RETRY_AFTER) == (2**62, 2**31 - 1, (1, 2, 4, 8, 16))
+def test_positions_end_where_the_page_says() -> None:
+    assert (window.END, migrate.RETRY_AFTER) == (2**62, (1, 2, 4, 8, 16))
 
 
 USER = ChatMessage(role="user", content="Hi" * 100)

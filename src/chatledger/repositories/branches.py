@@ -8,7 +8,7 @@ from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, requi
 from chatledger.models import Branch, ChatMessage
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.branches import activate_branch, fork_at, get_branch, list_branches
+from chatledger.storage.repositories.branches import activate_branch, branches_of, fork_at, get_branch
 from chatledger.storage.repositories.places import read_place
 
 
@@ -35,7 +35,8 @@ class BranchRepository:
         of a history or of an append, it raises VersionConflict if that branch changed since.
 
         Raises ThreadNotFound, BranchNotFound, MessageNotFound, and RuleViolation if a shared message is still partial
-        or, unless the thread is lenient, if a shared call has no result yet.
+        or, unless the thread is lenient, if a shared call has no result yet. Also LimitExceeded, if the thread has
+        1,000 branches or the path 99 forks; `threads.copy` makes a thread without.
         """
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
@@ -56,8 +57,7 @@ class BranchRepository:
     async def list(self, thread_id: str) -> Sequence[Branch]:
         """All branches of the thread, in the order of their creation. Raises ThreadNotFound."""
         require(STR, thread_id=thread_id)
-        window = Window.of(self._scope.tenant, thread_id, None)
-        return await self._scope.read(lambda sql: list_branches(sql, window))
+        return await branches_of(self._scope, thread_id)
 
     async def get(self, thread_id: str, branch: int | None = None) -> Branch:
         """A branch (None: the active one), with its mark, without reading messages. Raises ThreadNotFound and

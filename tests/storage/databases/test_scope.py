@@ -255,8 +255,8 @@ CALLS: dict[str, list[Call]] = {
     "branches.activate": [lambda s, ids: s.branches.activate(ids.thread, 1)],
     "branches.list": [lambda s, ids: s.branches.list(ids.thread)],
     "storage.find_ways": [
-        lambda s, ids: find_ways(scope_of(s), ids.thread, 0, 1),
-        lambda s, ids: find_ways(scope_of(s), ids.thread, 1, 1),
+        lambda s, ids: find_ways(scope_of(s), ids.thread, 0, [1]),
+        lambda s, ids: find_ways(scope_of(s), ids.thread, 1, [1]),
     ],
     "branches.get": [lambda s, ids: s.branches.get(ids.thread), lambda s, ids: s.branches.get(ids.thread, 1)],
     "storage.advance": [

@@ -166,5 +166,5 @@ async def _alternatives(
     places = [0, *(one.seq or 0 for one in history)]
     parted = [later for earlier, later in pairwise(places) if any(earlier <= fork < later for fork in forks)]
     scope = scope_of(ledger)
-    found = {seq: await find_ways(scope, history.thread_id, history.branch, seq) for seq in parted}
+    found = await find_ways(scope, history.thread_id, history.branch, parted) if parted else {}
     return {seq: ways for seq, ways in found.items() if len(ways) > 1}

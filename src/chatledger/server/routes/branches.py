@@ -17,7 +17,7 @@ from chatledger.server.pages import fitting, fitting_part, written
 from chatledger.server.paths import ThreadId
 from chatledger.server.state import Asking, Cursor, Limit, Mine
 from chatledger.storage.repositories.alternatives import alternatives_of
-from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.branches import branches_of, fork_at
 from chatledger.storage.repositories.removal import rewind_to
 
 router = json_router(prefix="/threads/{thread_id}", tags=["branches"])
@@ -41,10 +41,9 @@ class Rewind(Body):
 @router.get("/branches")
 async def list_branches(ledger: Mine, thread_id: ThreadId, limit: Limit, cursor: Cursor = None) -> Items[Branch]:
     """List the branches of a thread, in the order of their creation."""
-    branches = await ledger.branches.list(thread_id)
 
     async def read(skip: int, count: int) -> Sequence[Branch]:
-        return branches[skip : skip + count]
+        return await branches_of(scope_of(ledger), thread_id, skip=skip, limit=count)
 
     return items(await fitting_part(read, limit, cursor))
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from chatledger.errors import BranchNotFound, ChatLedgerError, DamagedCell, ThreadNotFound
+from chatledger.errors import BranchNotFound, ChatLedgerError, DamagedCell, LimitExceeded, ThreadNotFound
 from chatledger.models import ChatMessage
 from chatledger.models.json import dumps
 from chatledger.storage.drivers.asyncpg import apart_from_loop
@@ -33,6 +33,10 @@ from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text
 
 _MANY = 500
 """So many messages are decoded in a few milliseconds."""
+MOST_BRANCHES = 1_000
+"""The branches of a thread."""
+MOST_SEGMENTS = 100
+"""The segments of a path: its row, and the work to read it, grow with each fork along it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,5 +257,22 @@ def nearest(
 
 
 def forked(segments: list[Segment], branch: int, at: int) -> list[Segment]:
-    """The lineage of a new branch that shares the path up to and including `at`."""
-    return [*cut(segments, 1, at), Segment(branch, at + 1, END)]
+    """The lineage of a new branch that shares the path up to and including `at`. Raises LimitExceeded for a branch too
+    many, and for a path with too many forks.
+    """
+    if branch >= MOST_BRANCHES:
+        detail = f"the thread has {branch:,} branches, and cannot have more; {_COPY}"
+        raise LimitExceeded("branches of a thread", branch + 1, MOST_BRANCHES, detail=detail)
+    lineage = [*cut(segments, 1, at), Segment(branch, at + 1, END)]
+    require_short(lineage)
+    return lineage
+
+
+def require_short(lineage: Sequence[Segment]) -> None:
+    """Raises LimitExceeded for a lineage of too many segments."""
+    if len(lineage) > MOST_SEGMENTS:
+        detail = f"the path up to seq {lineage[-1].first - 1} has too many forks, one after the other; {_COPY}"
+        raise LimitExceeded("forks along a path", len(lineage) - 1, MOST_SEGMENTS - 1, detail=detail)
+
+
+_COPY = "copy the path to a thread of its own (threads.copy), which has one branch, and go on there"

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, select
-
 from chatledger.errors import MessageNotFound
 from chatledger.models import Alternative, ChatMessage
 from chatledger.models.json import dumps
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Segment, cut, read_lineage, scans, stands_on
+from chatledger.storage.history.lineages import apart_if_many, ended, has_place, read_paths, tail
+from chatledger.storage.history.path import Path, Segment, cut, find_path, scans
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.cursors import part_of
 from chatledger.storage.repositories.places import At, seek
-from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.rows.messages import decode_messages
-from chatledger.storage.schema.tables import branches
 
 _Place = tuple[int, int]
 """The branch that stores a message, and its seq."""
@@ -31,10 +28,11 @@ class Way(NamedTuple):
     current: bool
 
 
-async def find_ways(scope: Scope, thread_id: str, branch: int, seq: int) -> list[Way]:
-    """The alternatives without their messages. Raises as `alternatives_of`."""
+async def find_ways(scope: Scope, thread_id: str, branch: int, seqs: Sequence[int]) -> dict[int, list[Way]]:
+    """The alternatives of the messages at these seqs, without the messages. Raises as `alternatives_of`."""
     window = Window.of(scope.tenant, thread_id, branch)
-    return [way for _, way in await scope.read(lambda sql: _find(sql, window, seq), snapshot=True)]
+    found = await scope.read(lambda sql: _find(sql, window, find_path(sql, window), seqs), snapshot=True)
+    return {seq: [way for _, way in ways] for seq, ways in found.items()}
 
 
 async def alternatives_of(
@@ -49,44 +47,62 @@ async def alternatives_of(
 
 
 def _find_alternatives(sql: Sql, window: Window, at: At, part: slice) -> list[Alternative]:
-    found = _find(sql, window, at)[part]
+    path, seq = seek(sql, window, at)
+    found = _find(sql, window, path, [seq])[seq][part]
     messages = _load(sql, window, [place for place, _ in found]) if found else {}
     return [Alternative(message=messages[place], **way._asdict()) for place, way in found]
 
 
-def _find(sql: Sql, window: Window, at: At) -> list[tuple[_Place, Way]]:
-    path, seq = seek(sql, window, at)
-    current = next((segment.branch for segment in cut(path.segments, seq, min(seq, path.last_seq))), None)
-    if current is None:
+def _find(sql: Sql, window: Window, path: Path, seqs: Iterable[int]) -> dict[int, list[tuple[_Place, Way]]]:
+    path = ended(path)
+    before = {seq: _last_before(sql, window, path.segments, seq) for seq in seqs if _stored_by(window, path, seq)}
+    found = read_paths(sql, window)
+    paths = apart_if_many(lambda: [ended(one) for one in found], found)
+    return {seq: _find_one(sql, window, path, seq, before[seq], paths) for seq in before}
+
+
+def _stored_by(window: Window, path: Path, seq: int) -> list[Segment]:
+    """The position, and the branch that stores it. Raises MessageNotFound."""
+    found = cut(path.segments, seq, seq)
+    if not found:
         raise MessageNotFound(window.thread_id, seq=seq)
-    before = _last_before(sql, window, path.segments, seq)
-    parting = {
-        branch: cut(segments, (before[1] if before else 0) + 1, last_seq)
-        for branch, last_seq, segments in _paths(sql, window)
-        if before is None or stands_on(segments, *before)
-    }
-    first = _firsts(sql, window, {segment for segments in parting.values() for segment in segments})
+    return found
+
+
+def _find_one(
+    sql: Sql, window: Window, path: Path, seq: int, before: _Place | None, paths: Sequence[Path]
+) -> list[tuple[_Place, Way]]:
+    parting = apart_if_many(lambda: _parting(paths, before), paths)
     showing: dict[_Place, list[int]] = {}
-    for branch, segments in sorted(parting.items()):
-        place = next((first[segment] for segment in segments if segment in first), None)
-        if place is not None:
-            showing.setdefault(place, []).append(branch)
-    if (current, seq) not in showing:
+    for branch, place in _first_places(sql, window, parting).items():
+        showing.setdefault(place, []).append(branch)
+    current = (_stored_by(window, path, seq)[0].branch, seq)
+    if current not in showing:
         raise MessageNotFound(window.thread_id, seq=seq)
     return [
-        (place, Way(path.branch if path.branch in on else on[-1], place == (current, seq)))
+        (place, Way(path.branch if path.branch in on else on[-1], place == current))
         for place, on in sorted(showing.items())
     ]
 
 
-def _paths(sql: Sql, window: Window) -> list[tuple[int, int, list[Segment]]]:
-    """Each branch of the thread, its last seq and its path. Raises DamagedCell."""
-    own = and_(branches.c.tenant_id == window.tenant.name, branches.c.thread_id == window.thread_id)
-    rows = sql.execute(select(branches.c.branch, branches.c.last_seq, branches.c.lineage).where(own)).all()
-    for row in rows:
-        if type(row.last_seq) is not int:
-            raise damaged_cell(branches, "last_seq", {"thread_id": window.thread_id, "branch": row.branch})
-    return [(row.branch, row.last_seq, read_lineage(row.lineage, window.thread_id, row.branch)) for row in rows]
+def _parting(paths: Sequence[Path], before: _Place | None) -> dict[int, list[Segment]]:
+    """What follows the message before the place, on each branch that has that message."""
+    first = (before[1] if before else 0) + 1
+    return {
+        path.branch: tail(path.segments, first) for path in paths if before is None or has_place(path.segments, *before)
+    }
+
+
+def _first_places(sql: Sql, window: Window, parting: dict[int, list[Segment]]) -> dict[int, _Place]:
+    """The first message of each branch that has one. It nearly always stands in the branch's first segment."""
+    first = _firsts(sql, window, {segments[0] for segments in parting.values() if segments})
+    empty = {one for segments in parting.values() if segments and segments[0] not in first for one in segments[1:]}
+    if empty:
+        first |= _firsts(sql, window, empty)
+    found = {
+        branch: next((first[one] for one in segments if one in first), None) for branch, segments in parting.items()
+    }
+    return {branch: place for branch, place in found.items() if place is not None}
 
 
 _LAST_BEFORE = """

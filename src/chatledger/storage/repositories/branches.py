@@ -18,6 +18,7 @@ from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
+from chatledger.storage.history.lineages import AT_ONCE, apart_if_long
 from chatledger.storage.history.path import (
     Path,
     Segment,
@@ -28,7 +29,8 @@ from chatledger.storage.history.path import (
     read_lineage,
     write_lineage,
 )
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import END, Window
+from chatledger.storage.repositories.cursors import part_of
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.places import At, seek
 from chatledger.storage.rows.encryption import damaged_cell, to_model
@@ -150,18 +152,36 @@ def activate_branch(sql: Sql, window: Window, branch: int) -> Branch:
     _hold(sql, window)
     find_path(sql, window)
     sql.execute(update(threads).where(own_rows(threads, window)).values(active_branch=branch))
-    return next(found for found in list_branches(sql, window) if found.branch == branch)
+    return get_branch(sql, window)
 
 
 _OF_THREAD = and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id")))
 
 
-def list_branches(sql: Sql, window: Window) -> list[Branch]:
+async def branches_of(scope: Scope, thread_id: str, *, skip: int = 0, limit: int | None = None) -> list[Branch]:
+    """`limit` of the branches (None: all), after the first `skip`. Raises ThreadNotFound and DamagedCell."""
+    window, part = Window.of(scope.tenant, thread_id, None), part_of(skip, limit)
+    return await scope.read(lambda sql: _list_branches(sql, window, part))
+
+
+def _list_branches(sql: Sql, window: Window, part: slice) -> list[Branch]:
+    found: list[Branch] = []
+    skip, left = part.start or 0, END if part.stop is None else part.stop - (part.start or 0)
+    while left > 0:
+        some = _read_branches(sql, window, min(left, AT_ONCE), skip + len(found))
+        found, left = found + some, left - len(some)
+        if len(some) < AT_ONCE:
+            break
+    if not found:  # raises if there is no such thread
+        find_path(sql, window)
+    return found
+
+
+def _read_branches(sql: Sql, window: Window, count: int, skip: int) -> list[Branch]:
     statement = select(branches, threads.c.active_branch).join(threads, _OF_THREAD).where(own_rows(branches, window))
-    rows = sql.execute(statement.order_by(branches.c.branch)).mappings().all()
-    if not rows:
-        raise ThreadNotFound(window.thread_id)
-    return [_to_branch(row) for row in rows]
+    in_order = statement.order_by(branches.c.branch).limit(count).offset(skip)
+    rows = sql.execute(in_order).mappings().all()
+    return apart_if_long(lambda: [_to_branch(row) for row in rows], [row["lineage"] for row in rows])
 
 
 def get_branch(sql: Sql, window: Window) -> Branch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -24,7 +25,8 @@ from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.append.request import make_request
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, tip_columns
 from chatledger.storage.drivers.asyncpg import apart_from_loop
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.history.lineages import NEXT, apart_if_many, has_place, read_branches
 from chatledger.storage.history.path import (
     Path,
     Segment,
@@ -32,6 +34,7 @@ from chatledger.storage.history.path import (
     damaged_active_branch,
     load_range,
     read_path,
+    without,
     write_lineage,
 )
 from chatledger.storage.history.window import Window
@@ -51,14 +54,8 @@ _RECORDED = 500
 class HeldBranch:
     path: Path
     tip: Tip
-
-    def stores(self) -> list[Segment]:
-        """The intervals of the path, up to its end."""
-        return cut(self.path.segments, 1, self.path.last_seq)
-
-    def has(self, branch: int, seq: int) -> bool:
-        """Whether the row at (branch, seq) is on the path."""
-        return any(branch == one.branch and one.first <= seq <= one.last for one in self.stores())
+    stores: list[Segment]
+    """The segments of the path, up to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,31 +77,45 @@ class HeldThread:
 
     def with_row(self, branch: int, seq: int) -> list[HeldBranch]:
         """The branches that have the row at (branch, seq) on their path."""
-        return [held for held in self.branches.values() if held.has(branch, seq)]
+        return [held for held in self.branches.values() if has_place(held.stores, branch, seq)]
+
+    def not_shared(self, segments: list[Segment], held: HeldBranch) -> list[Segment]:
+        """The parts of these segments of the branch that no other branch has."""
+        others = [other for other in self.branches.values() if other is not held]
+        own = {one.branch for one in segments}
+
+        def find() -> list[Segment]:  # branches that were forked one after the other have the same segments
+            return without(segments, {one for other in others for one in other.stores if one.branch in own})
+
+        return apart_if_many(find, [other.path for other in others])
 
 
-_HELD = """
+_HELD = f"""
 SELECT t.rules, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent,
   b.partial_seq, b.last_role, b.open_calls
-FROM {schema}threads t
-JOIN {schema}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
-WHERE t.tenant_id = :tenant AND t.thread_id = :thread
-ORDER BY b.branch
+FROM {{schema}}threads t
+JOIN {{schema}}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
+WHERE t.tenant_id = :tenant AND t.thread_id = :thread AND {NEXT}
 """
 
 
 def hold_changeable(sql: Sql, window: Window) -> HeldThread:
     """Lock the branches of the thread and read them. Raises ThreadNotFound and DamagedCell."""
     hold_branches(sql, window.tenant, window.thread_id)
-    rows = sql.fetch(_HELD, {"tenant": window.tenant.key, "thread": window.thread})
-    if not rows:
+    place = {"tenant": window.tenant.key, "thread": window.thread}
+    found = read_branches(sql, _HELD, place, partial(_read_held, window), branch=3, lineage=5)
+    if not found:
         raise damaged_active_branch(window.thread_id)
-    held: dict[int, HeldBranch] = {}
-    for _, *place, last_role, open_calls in rows:
-        path = read_path(window, place)
-        tip = read_tip(window.thread_id, path.branch, path.last_seq, last_role, open_calls, place[-1])
-        held[path.branch] = HeldBranch(path, tip)
-    return HeldThread(rows[0][2], rows[0][0], held)
+    active, rules, _ = found[0]
+    return HeldThread(active, rules, {held.path.branch: held for _, _, held in found})
+
+
+def _read_held(window: Window, row: Row) -> tuple[int, RulesLevel | None, HeldBranch]:
+    """The active branch of the thread, its rules, and one of its branches."""
+    rules, *place, last_role, open_calls = row
+    path = read_path(window, place)
+    tip = read_tip(window.thread_id, path.branch, path.last_seq, last_role, open_calls, place[-1])
+    return place[1], rules, HeldBranch(path, tip, cut(path.segments, 1, path.last_seq))
 
 
 def refuse_live(sql: Sql, window: Window, held: HeldBranch) -> None:

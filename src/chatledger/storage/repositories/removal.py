@@ -21,7 +21,16 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.page import BEGIN_TURNS
-from chatledger.storage.history.path import Segment, cut, find_message, load_path, load_range, nearest, without
+from chatledger.storage.history.path import (
+    Segment,
+    cut,
+    find_message,
+    load_path,
+    load_range,
+    nearest,
+    require_short,
+    without,
+)
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.repositories.changes import (
     HeldBranch,
@@ -89,13 +98,14 @@ def _remove_after(sql: Sql, window: Window, thread: HeldThread, held: HeldBranch
         return []
     at = path.last_seq + 1
     record_change(sql, window, "popped", (path.branch, at), removed, now)
-    others = [segment for other in thread.branches.values() if other is not held for segment in other.stores()]
     tail = cut(path.segments, to + 1, path.last_seq)
-    unshared = without(tail, others)
+    unshared = thread.not_shared(tail, held)
     for segment in unshared:
         _delete_rows(sql, window, segment)
     shares = unshared != tail
     segments = [*cut(path.segments, 1, to), Segment(path.branch, at + 1, END)] if shares else None
+    if segments is not None and len(segments) > len(path.segments):  # the rest of an older, longer lineage may go
+        require_short(segments)
     tip = fold_tip(sql, replace(window, branch=path.branch), path, to)
     take_position(sql, window, held, tip, removed=len(removed), segments=segments)
     note_changed(sql, window, now)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
-
-from sqlalchemy import ColumnElement, select
 
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.storage.append.attempt import attempt_locked
@@ -16,11 +14,11 @@ from chatledger.storage.append.preflight import preflight
 from chatledger.storage.append.replay import had
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Path, cut, find_path, load_range, read_lineage
+from chatledger.storage.history.lineages import read_paths
+from chatledger.storage.history.path import Path, cut, find_path, load_range
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.branches import make_fork, own_rows
+from chatledger.storage.repositories.branches import make_fork
 from chatledger.storage.rows.messages import encode_message
-from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import Mark, write_mark
 
 
@@ -86,7 +84,9 @@ def part(sql: Sql, window: Window, request: AppendRequest) -> Appended:
 def _find_equal(sql: Sql, window: Window, request: AppendRequest) -> Appended | None:
     """The result of the first call again, if a branch leaves the path at the same place with the same messages."""
     at, count = cast(int, request.after), len(request.messages)
-    for path in _leaving(sql, window, at, branches.c.last_seq >= at + count):
+    for path in _leaving(sql, window, at):
+        if path.last_seq < at + count:
+            continue
         stored = load_range(sql, window.tenant, window.thread, path.branch, at + 1, path.last_seq)
         same = [message for message in stored if message.state != "synthetic"][:count]
         gone = Gone(sql, request, waits=True)
@@ -115,19 +115,14 @@ def shorten(sql: Sql, window: Window, at: int, mark: Mark, rules: RulesLevel) ->
 
 def _find_short(sql: Sql, window: Window, at: int) -> Path | None:
     """A branch that shares the path up to `at`, and has no message of its own."""
-    return next(_leaving(sql, window, at, branches.c.last_seq == at), None)
+    return next((path for path in _leaving(sql, window, at) if path.last_seq == at), None)
 
 
-def _leaving(sql: Sql, window: Window, at: int, *which: ColumnElement[bool]) -> Iterator[Path]:
-    """The other branches that share the path up to `at` and no further, in order. `which` are conditions on them."""
+def _leaving(sql: Sql, window: Window, at: int) -> list[Path]:
+    """The other branches that share the path up to `at` and no further, in order."""
     path = find_path(sql, window)
     shared = cut(path.segments, 1, at)
-    columns = (branches.c.branch, branches.c.last_seq, branches.c.lineage, branches.c.stamp)
-    leaving = select(*columns).where(own_rows(branches, window), *which).order_by(branches.c.branch)
-    for row in sql.execute(leaving).all():
-        lineage = read_lineage(row.lineage, window.thread_id, row.branch)
-        if row.branch != path.branch and lineage[:-1] == shared:
-            yield Path(row.branch, row.last_seq, lineage, row.stamp)
+    return [one for one in read_paths(sql, window) if one.branch != path.branch and one.segments[:-1] == shared]
 
 
 def _mark(window: Window, path: Path) -> str:
