@@ -19,12 +19,15 @@ from chatledger.storage.databases import hints, poller, postgresql, postgresql_o
 from chatledger.storage.drivers.urls import POOL, TIMEOUT
 from chatledger.storage.history import path, window
 from chatledger.storage.repositories import (
+    check,
     check_all,
+    copy,
     cursors,
     deletion,
     drafts,
     follow,
     reencrypt,
+    removal,
     runs,
     thread_list,
 )
@@ -39,6 +42,9 @@ SAID = {
     "text and JSON of an append": f"{Limits().bytes // 2**20} MiB, {Limits().bytes:,} bytes",
     "branches of a thread": f"{path.MOST_BRANCHES:,} ",
     "forks along a path": f"{path.MOST_SEGMENTS - 1} ",
+    "messages that one `messages.rewind`": f"{removal.MOST_REMOVED:,}, and {removal.MOST_REMOVED_MIB} MiB",
+    "messages of a `threads.copy`": f"{copy.MOST:,}, and {copy.MOST_MIB} MiB",
+    "messages that stricter rules judge": f"{check.MOST_JUDGED:,}, and {check.MOST_JUDGED_MIB} MiB",
     "`kv` values that one append writes": f"{kv.MOST}",
     "one `kv` value": f"{Limits().bytes // 2**20} MiB",
     "nesting of JSON": f"{json.MAX_DEPTH} levels",

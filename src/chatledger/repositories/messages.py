@@ -726,8 +726,9 @@ class MessageRepository:
         removed messages stay in `revisions`. With `expected`, a mark, it raises VersionConflict if the branch changed
         since. If no message follows `to`, nothing is written.
 
-        Raises ThreadNotFound, BranchNotFound, MessageNotFound for a message that the branch does not have, and
-        DraftLive while the message at the end is being written.
+        Raises ThreadNotFound, BranchNotFound, MessageNotFound for a message that the branch does not have,
+        DraftLive while the message at the end is being written, and LimitExceeded for more than 10,000 messages or 64
+        MiB: rewind in steps then.
         """
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)

@@ -129,9 +129,10 @@ class ThreadRepository:
         feedback, outputs and everything else stay with the source, so the copied messages name no run. A call without a
         result is open in the copy too.
 
-        One transaction copies all, 500 messages at a time, so its cost grows with the path. A SQLite file has no other
-        writer until it is done. Raises ThreadNotFound, BranchNotFound, MessageNotFound, IdConflict and
-        Erased, and RuleViolation if the last message is still being written.
+        One transaction copies all, 1,000 messages at a time, so its cost grows with the path. A SQLite file has no
+        other writer until it is done. Raises ThreadNotFound, BranchNotFound, MessageNotFound, IdConflict and Erased,
+        RuleViolation if the last message is still being written, and LimitExceeded for more than 50,000 messages or
+        256 MiB.
         """
         require(STR, source=source)
         require(STR_OR_NONE, thread_id=thread_id)
@@ -177,7 +178,8 @@ class ThreadRepository:
         that the caller read, the call raises VersionConflict if another writer updated the thread since.
 
         Stricter `rules` are first checked against the stored messages, which reads every branch as a whole and locks
-        the thread; RuleViolation names a message that breaks them. Raises ThreadNotFound.
+        the thread; RuleViolation names a message that breaks them, and LimitExceeded comes for more than 100,000
+        messages or 256 MiB. Raises ThreadNotFound.
         """
         require(STR, thread_id=thread_id)
         require(_STR_OR_UNSET, title=title)

@@ -44,14 +44,14 @@ async def test_many_messages_are_removed_apart_from_the_event_loop(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ledger.threads.create("t")
-    for start in (0, 600):
-        await ledger.messages.append("t", [user(str(start + number)) for number in range(600)])
+    for start in (0, 900):
+        await ledger.messages.append("t", [user(str(start + number)) for number in range(900)])
     stored = list(await ledger.messages.history("t"))
     read = noting(monkeypatch, path, "decode_messages")
     written = noting(monkeypatch, changes, "change_values")
     batches = noting(monkeypatch, changes, "_rows_of")
     assert await rewind_to(scope_of(ledger), "t", 0) == stored
-    assert (len(written), len(batches)) == (1_200, 3)
+    assert (len(written), len(batches)) == (1_800, 2)
     assert threading.get_ident() not in (*read, *written)
     assert stored[0].message_id is not None
     assert len(await ledger.messages.revisions("t", stored[0].message_id)) == 1

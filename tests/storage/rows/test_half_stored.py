@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatledger import ChatMessage, Ledger, StorageError, TextPart
-from chatledger.storage.repositories import check
+from chatledger.storage.history import portions
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
@@ -57,7 +57,7 @@ async def test_reading_a_half_stored_message_says_where(
 async def test_a_check_finds_a_half_stored_message_and_goes_on(
     database: Database, filled: Ledger, statements: str, seq: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "BATCH", batch)
+    monkeypatch.setattr(portions, "MESSAGES", batch)
     assert [found.rule for found in await findings_of(filled, "t")] == []
     await harm(database, statements)
     findings = await findings_of(filled, "t")

@@ -53,9 +53,9 @@ class Job:
     __slots__ = ("command", "future", "loop", "request")
 
     def __init__(self, command: Callable[[Sql], Any], request: AppendRequest | None = None) -> None:
-        self.command: Callable[[Sql], Any] = command
-        self.request: AppendRequest | None = request
-        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.command = command
+        self.request = request
+        self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
 
@@ -76,7 +76,7 @@ class WriterTransaction(Database):
     """A transaction that occupies the writer. Its jobs run in order, each in a savepoint, until it ends."""
 
     def __init__(self) -> None:
-        self.begun: Job = Job(lambda sql: None)
+        self.begun = Job(lambda sql: None)
         self._jobs: SimpleQueue[Job | End] = SimpleQueue()
         self._ended = False
 
@@ -141,8 +141,8 @@ class Writer:
         return len(self._queue)
 
     async def submit(self, command: Callable[[Sql], T], request: AppendRequest | None = None) -> T:
-        """Run the command in a transaction and return after the commit. Cancelling the call does not undo it. An append
-        passes its request too.
+        """Run the command in a transaction and return after the commit. Cancelling the call undoes it only if it is
+        long work, which asks (`Sql.go_on`). An append passes its request too.
         """
         job = Job(command, request)
         self._add(job)
@@ -256,10 +256,13 @@ def _run(connection: SqliteConnection, job: Job) -> Outcome:
     """Run one job. Its caller gets any error that it raises, even one that is no Exception, such as the panic of an
     extension, because the thread must continue for the other jobs.
     """
+    connection.sql.is_given_up = job.future.cancelled
     try:
         return Outcome(job, job.command(connection.sql))
     except BaseException as error:
         return Outcome(job, error=_ours(error))
+    finally:
+        connection.sql.is_given_up = None
 
 
 def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:

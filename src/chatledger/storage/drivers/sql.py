@@ -8,7 +8,7 @@ the ledger's own transactions and a caller's, and a whole operation crosses to t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import lru_cache
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, CursorResult, Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
+from chatledger.errors import StorageError
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.schema.text import to_microseconds
 
@@ -78,18 +79,27 @@ class Sql:
     its servers, and commit them in two phases. `distributed`: it is such a database.
     """
 
-    __slots__ = ("_driver", "_options", "by_table", "connection", "dialect", "distributed", "schema")
+    __slots__ = ("_driver", "_options", "by_table", "connection", "dialect", "distributed", "is_given_up", "schema")
 
     def __init__(
         self, connection: Connection, schema: str | None, driver: Driver | None = None, *, distributed: bool = False
     ) -> None:
-        self.connection: Connection = connection
-        self.schema: str | None = schema
-        self.dialect: str = connection.dialect.name
-        self.distributed: bool = distributed
-        self.by_table: bool = distributed or self.dialect != "postgresql"
+        self.connection = connection
+        self.schema = schema
+        self.dialect = connection.dialect.name
+        self.distributed = distributed
+        self.by_table = distributed or self.dialect != "postgresql"
+        self.is_given_up: Callable[[], bool] | None = None
+        """Whether the caller of the work that runs no longer waits for it. Only the writer of a SQLite file asks: on
+        PostgreSQL, the statement that runs ends with its caller.
+        """
         self._driver = driver or SqlalchemyDriver(connection)
         self._options: Any = {"schema_translate_map": {SCHEMA: schema}}
+
+    def go_on(self) -> None:
+        """Long work calls this between its steps. Raises StorageError if nobody waits for it, so that it is undone."""
+        if self.is_given_up is not None and self.is_given_up():
+            raise StorageError("the caller no longer waits for this call, so it was undone", retryable=True)
 
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         """Run a Core statement."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, Segment, cut
 from chatledger.storage.history.window import Window
+from chatledger.storage.rows.encryption import Tenant
 
 _TEXTS = {
     "messages": ("text", "residual", "response_metadata", "custom_data", "violations"),
@@ -22,7 +23,7 @@ def sizes_between(sql: Sql, window: Window, path: Path, first: int, last: int) -
     """About the bytes of each message first … last, in order."""
     sizes: dict[int, int] = {}
     for segment in cut(path.segments, first, last):
-        sizes |= _sizes(sql, window, segment)
+        sizes |= sizes_of(sql, window.tenant, window.thread, segment)
     return dict(sorted(sizes.items()))
 
 
@@ -39,8 +40,9 @@ def fitting(sizes: Iterable[tuple[int, int]], most: int) -> int | None:
     return None
 
 
-def _sizes(sql: Sql, window: Window, segment: Segment) -> dict[int, int]:
-    place = {"tenant": window.tenant.key, "thread": window.thread, "branch": segment.branch}
+def sizes_of(sql: Sql, tenant: Tenant, thread: str, segment: Segment) -> dict[int, int]:
+    """About the bytes of each message of a segment, in no order. `thread` is the key as stored."""
+    place = {"tenant": tenant.key, "thread": thread, "branch": segment.branch}
     given = {**place, "first": segment.first, "last": segment.last}
     return {seq: int(size) for seq, size in sql.fetch(_STATEMENTS[sql.dialect], given)}
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, insert, or_, select, update
@@ -41,11 +40,9 @@ from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.deletion import hold_branches
 from chatledger.storage.rows.changes import Change, change_values, to_change
 from chatledger.storage.rows.encryption import decrypt_values
+from chatledger.storage.rows.messages import is_long_batch
 from chatledger.storage.schema.tables import branches, messages, revisions, threads
 from chatledger.storage.schema.text import decode_json
-
-_RECORDED = 500
-"""The messages whose records one statement stores."""
 
 # --- The branches of a thread, locked ---------------------------------------------------------------------------------
 
@@ -193,12 +190,14 @@ def record_change(
     now: datetime,
     *,
     with_bodies: bool = True,
+    first: int = 0,
 ) -> None:
     """Record that the change at `place`, its branch and the position that it took, changed these stored messages. Their
-    rows are still unchanged. Without `with_bodies`, another row of `revisions` already holds the messages.
+    rows are still unchanged. Without `with_bodies`, another row of `revisions` already holds the messages. `first` is
+    the number of messages of the change that are recorded already.
     """
     branch, seq = place
-    changes = (
+    changes = [
         Change(
             branch=branch,
             seq=seq,
@@ -211,19 +210,20 @@ def record_change(
             created_at=now,
             digest=_digest_of(sql, window, message) if with_bodies else None,
         )
-        for idx, message in enumerate(changed)
-    )
-    while some := [*islice(changes, _RECORDED)]:
-        sql.execute(insert(revisions), _rows_of(window, some))
+        for idx, message in enumerate(changed, first)
+    ]
+    if changes:
+        sql.execute(insert(revisions), _rows_of(window, changes))
 
 
 def _rows_of(window: Window, changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """The rows of changes. The event loop writes that of one message, and no more: bodies take long."""
+    """The rows of changes. The event loop writes that of one message that is not long, and no more."""
 
     def write() -> list[dict[str, Any]]:
         return [change_values(window.tenant, window.thread_id, change) for change in changes]
 
-    return write() if len(changes) == 1 else apart_from_loop(write)
+    is_short = len(changes) == 1 and not is_long_batch([changes[0].message])
+    return write() if is_short else apart_from_loop(write)
 
 
 def _of_thread(table: Any, window: Window) -> Any:

@@ -12,13 +12,16 @@ from chatledger.rules import Finding, check_messages, missing
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, Segment, cut, find_path, load_each
+from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.changes import load_empty
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import HalfStored
 from chatledger.storage.schema.tables import branches
 
-BATCH = 1_000
+MOST_JUDGED, MOST_JUDGED_MIB = 100_000, 256
+"""The messages that a change of rules judges, those of each branch anew, and their size."""
+_WAY_OUT = "copy the active path (threads.copy), and give the rules to the copy, which has one branch"
 
 Stored = tuple[int, int, ChatMessage | ChatLedgerError]
 """A branch, a seq, and its message or the reason why it cannot be read."""
@@ -31,12 +34,16 @@ async def check_thread(scope: Scope, thread_id: str, branch: int | None = None) 
     return await scope.read(lambda sql: check_branch(sql, scope.tenant, thread_id, branch), snapshot=True)
 
 
-def check_branch(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> list[Finding]:
-    """The rules that the branch breaks, R13 included, in order of seq. Raises ThreadNotFound and BranchNotFound."""
+def check_branch(
+    sql: Sql, tenant: Tenant, thread_id: str, branch: int | None, allowance: Allowance | None = None
+) -> list[Finding]:
+    """The rules that the branch breaks, R13 included, in order of seq. Raises ThreadNotFound, BranchNotFound and, with
+    an allowance, LimitExceeded.
+    """
     window = Window.of(tenant, thread_id, branch)
     path = find_path(sql, window)
     empty = load_empty(sql, window) if path.absent else ()
-    return judge_path(path, walk(sql, tenant, window.thread, path.segments, path.last_seq), empty)
+    return judge_path(path, walk(sql, tenant, window.thread, path.segments, path.last_seq, allowance), empty)
 
 
 def judge_path(path: Path, stored: Iterable[Stored], empty: Container[int] = ()) -> list[Finding]:
@@ -74,18 +81,27 @@ def damage(seq: int, error: ChatLedgerError) -> Finding:
     return Finding(seq, "R11", f"stored in half: {error.missing}" if isinstance(error, HalfStored) else str(error))
 
 
-def walk(sql: Sql, tenant: Tenant, thread: str, segments: list[Segment], last_seq: int) -> Iterator[Stored]:
-    """The messages of the segments up to `last_seq`, at most BATCH at a time."""
-    for branch, low, high in cut(segments, 1, last_seq):
-        for first in range(low, high + 1, BATCH):
-            yield from load_each(sql, tenant, thread, Segment(branch, first, min(first + BATCH - 1, high)))
+def walk(
+    sql: Sql,
+    tenant: Tenant,
+    thread: str,
+    segments: list[Segment],
+    last_seq: int,
+    allowance: Allowance | None = None,
+) -> Iterator[Stored]:
+    """The messages of the segments up to `last_seq`, a portion at a time. Raises as `portions`."""
+    for part in portions(sql, tenant, thread, cut(segments, 1, last_seq), allowance):
+        yield from load_each(sql, tenant, thread, part)
 
 
 def require_level(sql: Sql, tenant: Tenant, thread_id: str, level: RulesLevel) -> None:
-    """Raises RuleViolation if a branch of the thread breaks the level already; the error's `index` is then the seq."""
+    """Raises RuleViolation if a branch of the thread breaks the level already; the error's `index` is then the seq; and
+    LimitExceeded if all branches together have too much to read.
+    """
+    allowance = Allowance("a change of rules", MOST_JUDGED, MOST_JUDGED_MIB, _WAY_OUT)
     own = (branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
     for branch in sql.execute(select(branches.c.branch).where(*own)).scalars().all():
-        for finding in check_branch(sql, tenant, thread_id, branch):
+        for finding in check_branch(sql, tenant, thread_id, branch, allowance):
             only_reported = finding.open or (level == "strict" and finding.severity == "advice")
             if not only_reported:
                 where = f"seq {finding.seq} of branch {branch}"

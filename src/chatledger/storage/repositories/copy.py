@@ -19,9 +19,11 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import make_request
 from chatledger.storage.append.write import UPDATE_TIP, plan_rows, tip_columns
 from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import load_links
-from chatledger.storage.history.path import find_path, load_path
+from chatledger.storage.history.path import cut, find_path, load_path
+from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.bulk import load_rows_of
 from chatledger.storage.repositories.creation import Made, make_thread
@@ -31,8 +33,9 @@ from chatledger.storage.repositories.thread_list import find_thread
 from chatledger.storage.schema.tables import threads
 from chatledger.storage.schema.text import encode_key
 
-PAGE = 500
-"""The most messages that a copy holds at a time."""
+MOST, MOST_MIB = 50_000, 256
+"""The messages that one copy reads, and their size."""
+_WAY_OUT = "copy the path up to an earlier seq, or read it with messages.iterate and append that to a new thread"
 
 
 async def copy_until(
@@ -78,8 +81,9 @@ def _copy_messages(sql: Sql, source: Window, at: At, thread: Thread, made: Seen)
         raise InvalidCursor(end, f"branch {path.branch} ends at seq {path.last_seq}; copy it up to seq 0 to that")
     tip = Tip()
     places = Places()
-    for first in range(1, end + 1, PAGE):
-        last = min(first + PAGE - 1, end)
+    allowance = Allowance("a copy", MOST, MOST_MIB, _WAY_OUT)
+    for _, first, last in list(portions(sql, source.tenant, source.thread, cut(path.segments, 1, end), allowance)):
+        sql.go_on()
         messages = load_path(sql, source, path, first, last)
         if messages:
             tip = _store(sql, source, thread, messages, load_links(sql, source, path, first, last), tip, places)
@@ -147,6 +151,16 @@ def _store(
         seq = partial.seq or 0
         detail = f"it is still being written; copy the thread up to seq {seq - 1}, or wait"
         raise RuleViolation("R10", seq, detail, where=f"seq {seq}")
+    tables, tip = apart_from_loop(lambda: _plan(source, thread, messages, links, tip, places))
+    for table, rows in tables.items():
+        load_rows_of(sql, table, rows)
+    return tip
+
+
+def _plan(
+    source: Window, thread: Thread, messages: Sequence[ChatMessage], links: Links, tip: Tip, places: Places
+) -> tuple[dict[str, list[tuple[Any, ...]]], Tip]:
+    """The rows of the copy, by table, and its tip with them."""
     seqs = [places.add(message.seq or 0) for message in messages]
     own = [
         _linked(message, places, seq).model_copy(update={"run_id": None})
@@ -161,6 +175,5 @@ def _store(
         tip = advance(tip, message, seq, 0, answers)
         judged.append(Judged(message, seq, tuple(message.violations), answers))
     place: tuple[Any, ...] = (request.tenant.key, request.thread, 0)
-    for table, rows in plan_rows(request, Judgement(tip, judged), 0).items():
-        load_rows_of(sql, table, [place + row for row in rows])
-    return tip
+    tables = plan_rows(request, Judgement(tip, judged), 0)
+    return {table: [place + row for row in rows] for table, rows in tables.items()}, tip

@@ -25,12 +25,12 @@ from chatledger.storage.history.path import (
     Segment,
     cut,
     find_message,
-    load_path,
     load_range,
     nearest,
     require_short,
     without,
 )
+from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.repositories.changes import (
     HeldBranch,
@@ -45,6 +45,9 @@ from chatledger.storage.repositories.changes import (
 from chatledger.storage.repositories.places import At, find_place, seq_on
 from chatledger.storage.schema.tables import messages
 from chatledger.storage.schema.text import Mark
+
+MOST_REMOVED, MOST_REMOVED_MIB = 10_000, 64
+"""The messages that one rewind removes, and their size."""
 
 # --- From the end -----------------------------------------------------------------------------------------------------
 
@@ -93,12 +96,10 @@ def _hold(sql: Sql, window: Window, expected: Mark | None) -> tuple[HeldThread, 
 
 def _remove_after(sql: Sql, window: Window, thread: HeldThread, held: HeldBranch, to: int) -> list[ChatMessage]:
     path, now = held.path, datetime.now(UTC)
-    removed = load_path(sql, window, path, to + 1, path.last_seq)
+    at, tail = path.last_seq + 1, cut(path.segments, to + 1, path.last_seq)
+    removed = _record_all(sql, window, (path.branch, at), tail, now)
     if not removed:
         return []
-    at = path.last_seq + 1
-    record_change(sql, window, "popped", (path.branch, at), removed, now)
-    tail = cut(path.segments, to + 1, path.last_seq)
     unshared = thread.not_shared(tail, held)
     for segment in unshared:
         _delete_rows(sql, window, segment)
@@ -109,6 +110,24 @@ def _remove_after(sql: Sql, window: Window, thread: HeldThread, held: HeldBranch
     tip = fold_tip(sql, replace(window, branch=path.branch), path, to)
     take_position(sql, window, held, tip, removed=len(removed), segments=segments)
     note_changed(sql, window, now)
+    return removed
+
+
+def _record_all(
+    sql: Sql, window: Window, place: tuple[int, int], tail: Sequence[Segment], now: datetime
+) -> list[ChatMessage]:
+    """Record the messages of the tail as removed, a portion at a time, and return them. Raises LimitExceeded, before it
+    reads any.
+    """
+    kept = tail[0].first - 1 if tail else place[1]
+    way_out = f"rewind in steps, the first to a later seq, or fork the branch at seq {kept}, which removes nothing"
+    allowance = Allowance("a rewind", MOST_REMOVED, MOST_REMOVED_MIB, way_out)
+    removed: list[ChatMessage] = []
+    for part in list(portions(sql, window.tenant, window.thread, tail, allowance)):
+        sql.go_on()
+        messages = load_range(sql, window.tenant, window.thread, *part)
+        record_change(sql, window, "popped", place, messages, now, first=len(removed))
+        removed += messages
     return removed
 
 
@@ -130,12 +149,14 @@ def retract(sql: Sql, window: Window, message_id: str, default_rules: RulesLevel
     waits_again = _part_from_pairs(sql, window, message, thread.rules or default_rules)
     now, affected = datetime.now(UTC), thread.with_row(branch, seq)
     for number, held in enumerate(affected):
+        sql.go_on()
         place = (held.path.branch, held.path.last_seq + 1)
         record_change(sql, window, "retracted", place, [message], now, with_bodies=number == 0)
     _delete_rows(sql, window, Segment(branch, seq, seq))
     if waits_again:
         _record_waiting(sql, window, affected, seq)
     for held in affected:
+        sql.go_on()
         own = replace(window, branch=held.path.branch)
         path = replace(held.path, absent=(held.path.absent or 0) + 1)
         take_position(sql, window, held, fold_tip(sql, own, path, path.last_seq), removed=1)
