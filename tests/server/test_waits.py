@@ -196,3 +196,16 @@ print(gc.get_freeze_count() > 9 * len(gc.get_objects()))
 def test_a_collection_does_not_look_at_what_the_server_imported(tmp_path: Path) -> None:
     words = [sys.executable, "-c", FROZEN, str(tmp_path / "chat.db")]
     assert subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout == "True\n"
+
+
+DESCRIBED = """
+import sys
+from chatledger.server.process import ServeOptions, app
+ServeOptions(sys.argv[1], "default", None, None, None, [], True).to_environment()
+print(app().openapi_schema is not None)
+"""
+
+
+def test_the_server_is_described_before_the_first_request(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", DESCRIBED, str(tmp_path / "chat.db")]
+    assert subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout == "True\n"

@@ -69,6 +69,7 @@ def app() -> FastAPI:
     )
     if options.tokens is None:
         made.add_middleware(LocalOnly, socket=options.uds)
+    made.openapi()  # else the first request for it keeps the others waiting
     _drain_at_signals(made)
     _end_with_parent()
     _leave_to_no_collection()

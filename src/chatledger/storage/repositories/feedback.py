@@ -7,6 +7,7 @@ The target is the place of the message and not its id, because the place is neve
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -241,7 +242,7 @@ async def compare_scores(
     scores = current_scores(*which.of(tenant), columns=("run_id", "score", "created_at"))
     kept = which.of_kept(tenant)
     rows = await scope.read(lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept))
-    return compare_rows(rows, tenant, by)
+    return await asyncio.to_thread(compare_rows, rows, tenant, by)
 
 
 def _summary(scores: FromClause) -> Select[Any]:

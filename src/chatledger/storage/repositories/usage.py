@@ -40,6 +40,10 @@ GROUPS = {
 """The words of `by`, and the field of UsageSummary that each fills."""
 METADATA = "metadata."
 """The beginning of a word of `by` that names a key of the runs' metadata."""
+_MOST_GROUPS = 8
+"""Each word takes time for each run."""
+_FEW = 100
+"""Rows without metadata that the event loop sums."""
 _MICROSECONDS = 86_400_000_000
 """Of a day."""
 _HALF = 2**32
@@ -73,9 +77,11 @@ def in_time(column: ColumnElement[Any], since: datetime | None, until: datetime 
 
 
 def read_groups(by: str | Sequence[str]) -> tuple[str, ...]:
-    """Raises InvalidArgument for an unknown word and for one that comes twice."""
+    """Raises InvalidArgument for an unknown word, for one that comes twice, and for too many."""
     words = (by,) if isinstance(by, str) else by
     require_items(STR, by=words)
+    if len(words) > _MOST_GROUPS:
+        raise InvalidArgument("by", f"may have at most {_MOST_GROUPS} words, not {len(words):,}")
     if not all(word in GROUPS or is_metadata(word) for word in words):
         known = ", ".join(map(repr, GROUPS))
         raise InvalidArgument("by", f"has an unknown word; known are {known} and 'metadata.KEY'")
@@ -190,10 +196,11 @@ def _integer(text: str | None) -> int | None:
 async def summarize_usage(
     rows: Sequence[Any], tenant: Tenant, groups: Sequence[str], prices: RunPrices | None
 ) -> Sequence[UsageSummary]:
-    """`sum_usage`; with the price list in a thread, because it takes some 80 µs a run and would hold up the event
-    loop.
+    """`sum_usage`, in a thread if it takes long: the price list takes some 80 µs for a run, and the metadata of a run
+    may be long. A function of the application's stays in the event loop.
     """
-    if prices is list_price:
+    long = len(rows) > _FEW or any(map(is_metadata, groups))
+    if prices is list_price or (prices is None and long):
         return await asyncio.to_thread(sum_usage, rows, tenant, groups, prices)
     return sum_usage(rows, tenant, groups, prices)
 
