@@ -93,7 +93,7 @@ def values() -> list[Any]:
             [user("x", message_id="m")] * 2,
         ),
         *(unchecked(Feedback, run_id="r", key=CANARY, score=Telling()), unchecked(Feedback)),
-        Feedback(run_id="r", key="k", score=1e308, kwargs={"a": CANARY}, feedback_id="f" * 600),
+        Feedback(run_id="r", key="k", score=1e100, kwargs={"a": CANARY}, feedback_id="f" * 600),
         Feedback(run_id="r", key="k", score=1, message_id="m" * 600, author="\0", created_at=FIRST),
         unchecked(Thread, thread_id=5, title={CANARY}),
         Thread(thread_id="t" * 600, created_at=NOW, active_at=NOW),
