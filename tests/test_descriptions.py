@@ -23,7 +23,7 @@ MADE_BY_THE_LIBRARY = {"Draft", "Ledger", "MessageFile", "Opening", "Repositorie
 """Classes whose `__init__` is no public call, like that of a repository."""
 FOR_THE_LIBRARY = {"KeyRing.of", "NewThread.rows", "NewThread.tenant", "OpenTelemetry.observe", "Transaction.over"}
 """Members that only the library itself uses."""
-VALIDATORS = {"Text", "UtcDatetime", "Tokens", "Cost", "Count", "Flag", "Name", "Number", "Whole"}
+VALIDATORS = {"Text", "UtcDatetime", "Tokens", "Cost", "Count", "Flag", "Name", "Number", "Score", "Whole"}
 """Types of model fields that are a str, a datetime, a number or a bool to their reader."""
 
 
@@ -124,21 +124,20 @@ def test_a_blocking_class_has_the_descriptions_of_its_asynchronous_one() -> None
 # --- Examples ---------------------------------------------------------------------------------------------------------
 
 EXAMPLES = {
-    "ledger.append",
     "ledger.begin",
     "ledger.messages.alternatives",
     "ledger.feedback.record",
     "ledger.feedback.summary",
-    "ledger.follow",
     "ledger.history",
     "ledger.kv.put",
     "ledger.messages.append",
     "ledger.messages.find",
+    "ledger.messages.follow",
     "ledger.messages.history",
+    "ledger.messages.stream",
     "ledger.open",
     "ledger.runs.finish",
     "ledger.runs.start",
-    "ledger.stream",
     "ledger.threads.create",
     "ledger.threads.list",
     "ledger.user",

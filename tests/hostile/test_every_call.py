@@ -60,6 +60,8 @@ async def filled(owner: Repositories) -> dict[str, Any]:
         "stored": [],
         "added": [output],
         "older_than": timedelta(days=1_000_000),
+        "table": "runs",
+        "message": "m",
         "limit": 2,
         "last": 1,
         "max_tokens": 100,

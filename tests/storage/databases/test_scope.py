@@ -17,7 +17,7 @@ from typing import Any, get_args
 import asyncpg
 import pytest
 
-from chatledger import ChatMessage, Draft, Feedback, Ledger, Payload, Thread, Transaction, Usage
+from chatledger import ChatMessage, Draft, Feedback, Ledger, Thread, Transaction, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.repositories.alternatives import find_ways
@@ -159,12 +159,6 @@ def stars(run_id: str, **fields: Any) -> Feedback:
 
 # Each is called by a tenant who has a thread "mine" with a run "my run" and nothing else.
 CALLS: dict[str, list[Call]] = {
-    "append": [
-        lambda s, ids: s.messages.append(ids.thread, Payload([{"role": "user", "content": "?"}], "openai-chat")),
-        lambda s, ids: s.messages.append(
-            "mine", Payload([{"role": "user", "content": "?"}], "openai-chat"), run_id=ids.run
-        ),
-    ],
     "history": [lambda s, ids: s.history(ids.thread, format="openai-chat")],
     "check": [lambda s, ids: checked(s), lambda s, ids: checked(s, ids.thread)],
     "storage.iterate_ids": [lambda s, ids: all_ids(s)],
@@ -311,7 +305,7 @@ CALLS: dict[str, list[Call]] = {
     "feedback.summary": [lambda s, ids: s.feedback.summary(), lambda s, ids: s.feedback.summary(agent=ids.agent)],
 }
 CALLS |= {
-    "stream": [
+    "messages.stream": [
         lambda s, ids: said(s.messages.stream(ids.thread)),
         lambda s, ids: said(s.messages.stream("mine", run_id=ids.run)),
         lambda s, ids: said(s.messages.stream("mine", message=ChatMessage.assistant(message_id=f"{ids.message}4"))),
@@ -325,7 +319,7 @@ CALLS |= {
 }
 CALLS |= {
     "frames": [call for table in get_args(FrameTable) for call in frames_of(table)],
-    "follow": [lambda s, ids: followed(s, ids.thread)],
+    "messages.follow": [lambda s, ids: followed(s, ids.thread)],
     "kv.get": [
         lambda s, ids: s.kv.get(("thread", ids.thread), ids.key),
         lambda s, ids: s.kv.get(("user", "u"), ids.key),

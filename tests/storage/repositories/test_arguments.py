@@ -59,6 +59,7 @@ GIVEN: dict[str, Any] = {
     "Sequence[ChatMessage]": [],
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
     "KvScope": ("tenant",),
+    "Messages": [],
     "Owner": ("tenant",),
     "Sequence[KvScope]": [],
     "dict[str, Any]": {},

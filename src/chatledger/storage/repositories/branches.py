@@ -29,7 +29,7 @@ from chatledger.storage.history.path import (
     read_lineage,
     write_lineage,
 )
-from chatledger.storage.history.window import END, Window
+from chatledger.storage.history.window import END, Window, branch_column
 from chatledger.storage.repositories.cursors import part_of
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.places import At, seek
@@ -186,7 +186,7 @@ def _read_branches(sql: Sql, window: Window, count: int, skip: int) -> list[Bran
 
 def get_branch(sql: Sql, window: Window) -> Branch:
     """Raises ThreadNotFound and BranchNotFound."""
-    wanted = threads.c.active_branch if window.branch is None else window.branch
+    wanted = threads.c.active_branch if window.branch is None else branch_column(window.branch)
     own = and_(own_rows(branches, window), branches.c.branch == wanted)
     row = sql.execute(select(branches, threads.c.active_branch).join(threads, _OF_THREAD).where(own)).mappings().first()
     if row is None:
