@@ -146,6 +146,7 @@ import asyncio, os, sys, tempfile
 from chatledger import ChatMessage, Ledger, StorageError
 from chatledger.admin import backup
 from tests.faults import mutants
+from tests.checks import findings_of
 mutants.activate()
 
 async def main(path, account):
@@ -153,7 +154,7 @@ async def main(path, account):
         os.setgid(int(account)), os.setuid(int(account))
     try:
         async with Ledger.open(path) as ledger:
-            print((await ledger.messages.history("t")).version, len(await findings(ledger, "t")))
+            print((await ledger.messages.history("t")).version, len(await findings_of(ledger, "t")))
             for write in (lambda: ledger.messages.append("t", [ChatMessage(role="user", content="x")]), begin(ledger)):
                 try:
                     await write()

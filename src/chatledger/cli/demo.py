@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chatledger import Payload
 from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.import_files import describe, import_paths
 from chatledger.cli.options import Debug, Json, Tenant, Url, open_ledger, require_keys, run_async
@@ -77,7 +76,7 @@ def _migrate(url: str | None) -> None:
 async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -> str:
     """Run the steps, and return the id of the thread that they continue."""
     from chatledger.ids import derived_id
-    from chatledger.models import Feedback, Usage
+    from chatledger.models import Feedback, Payload, Usage
     from chatledger.transfer.plan import ImportOptions
 
     done(f"opened {place}")

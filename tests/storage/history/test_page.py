@@ -30,9 +30,9 @@ def seqs(history: History) -> list[int | None]:
     return [message.seq for message in history.messages]
 
 
-async def stored(ledger: Ledger, turns: int, **fields: Any) -> list[ChatMessage]:
+async def stored(ledger: Ledger, turns: int) -> list[ChatMessage]:
     """A thread "t" with that many turns of five messages."""
-    await ledger.threads.create("t", **fields)
+    await ledger.threads.create("t")
     return (await ledger.messages.append("t", turn() * turns)).messages
 
 
@@ -259,7 +259,7 @@ async def test_a_run_on_another_branch_is_not_on_this_one(ledger: Ledger) -> Non
 
 
 async def test_a_thread_of_another_user_is_not_found(ledger: Ledger) -> None:
-    await stored(ledger, 1, user_id="ada")
+    await stored(ledger.user("ada"), 1)
     assert len(await ledger.messages.history("t", user_id="ada")) == 5
     for user_id in ("bob", "", "Ada", "ada\0"):
         with pytest.raises(ThreadNotFound):
