@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -20,15 +21,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
 
 from benchmarks.turns import MESSAGES, turns
 from chatledger import ChatMessage, Feedback, Ledger
 
-try:
-    from chatledger.admin import migrate
-except ModuleNotFoundError:  # a commit from before administration had a module of its own
-    from chatledger.admin import migrate
+# A commit from before administration had a module of its own has `migrate` in the package.
+_admin = importlib.import_module("chatledger.admin" if find_spec("chatledger.admin") else "chatledger")
+migrate = _admin.migrate
 
 LONG = 1_000
 WRITERS = 16

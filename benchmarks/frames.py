@@ -27,7 +27,7 @@ from chatledger import Ledger
 from chatledger.transfer.parquet import export_parquet
 
 async def read(ledger):
-    return sum([batch.num_rows async for batch in ledger.frames.messages()])
+    return sum([batch.num_rows async for batch in ledger.frames("messages")])
 
 async def export(ledger):
     return (await export_parquet(ledger, Path(sys.argv[3])))["messages"]
@@ -59,7 +59,7 @@ def frame_rows(url: str, plan: Plan) -> list[Row]:
     count = sum(plan.lengths.values())
     case = f"frames of {count:,} messages"
     rows = []
-    for who, work in (("ledger.frames.messages()", "read"), ("export --parquet", "export")):
+    for who, work in (('ledger.frames("messages")', "read"), ("export --parquet", "export")):
         say(f"{case}: {who}")
         with tempfile.TemporaryDirectory(prefix="chatledger-bench-") as folder:
             command = [sys.executable, "-c", _WORK, url, work, folder]
