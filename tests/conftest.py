@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import pytest
 from hypothesis import Phase, settings
+from hypothesis.internal.conjecture import providers
 
 from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.admin import migrate
@@ -29,6 +30,10 @@ settings.register_profile(  # for a caller that only asks whether there is a fai
     "first failure", settings.get_profile("suite"), phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
 )
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))
+if settings.default is not None and settings.default.derandomize:
+    # Hypothesis also tries constants of the modules that a process has imported by then. So the examples would differ
+    # with the tests that a worker got before.
+    setattr(providers, "is_local_module_file", lambda path: False)  # noqa: B010 - a private name
 
 
 # They have targets of their own, since they need a web framework, other frameworks or a browser, or test no part of the
