@@ -121,8 +121,8 @@ async def test_erasures_lists_the_tombstones(database: Database) -> None:
     assert chatledger("erasures", url=database.url).error == "chatledger: no tombstones"
     async with Ledger.open(database.url) as ledger:
         for number in range(2):
-            await ledger.user("ada").threads.create(f"t{number}")
-        await ledger.erasures.erase(("user", "ada"))
+            await ledger.user("yvonne").threads.create(f"t{number}")
+        await ledger.erasures.erase(("user", "yvonne"))
     table = chatledger("erasures", url=database.url)
     assert [line.split()[1:4] for line in table.out.splitlines()] == [
         ["KIND", "ROWS", "SCORES"],
@@ -130,7 +130,7 @@ async def test_erasures_lists_the_tombstones(database: Database) -> None:
         ["thread", "2", "0"],
         ["thread", "2", "0"],
     ]
-    assert "ada" not in table.out
+    assert "yvonne" not in table.out
     first = chatledger("erasures", "--limit", 2, "--json", url=database.url).json
     rest = chatledger("erasures", "--json", "--cursor", first["next_cursor"], url=database.url).json
     assert [one["kind"] for one in first["items"] + rest["items"]] == ["user", "thread", "thread"]

@@ -28,8 +28,7 @@ from tests.storage.words import RING
 DELETE = {"threads.delete", "threads.delete_inactive", "erasures.erase"}
 WRITE = {
     *(
-        "append",
-        "stream",
+        "messages.stream",
         "threads.create",
         "storage.load_threads",
         "threads.update",
