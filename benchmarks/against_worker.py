@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
+from typing import Any
 
+import chatledger
 from benchmarks.turns import MESSAGES, turns
 from chatledger import ChatMessage, Feedback, Ledger
 
@@ -107,7 +109,10 @@ def _append_by_writers(threads: int, ledger: Ledger, number: int) -> Call:
 
 
 def _history(last: int | None, ledger: Ledger, _number: int) -> Call:
-    return partial(ledger.messages.history, "read", last=last)
+    if hasattr(chatledger, "Newest"):
+        return partial(ledger.messages.history, "read", None if last is None else chatledger.Newest(last))
+    old: Any = ledger.messages.history
+    return partial(old, "read", newest=last)
 
 
 def _create_thread(ledger: Ledger, _number: int) -> Call:

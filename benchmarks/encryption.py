@@ -16,7 +16,7 @@ import asyncpg
 
 from benchmarks.measure import Call, Rounds, Sample, race
 from benchmarks.turns import turns
-from chatledger import KeyRing, Ledger
+from chatledger import KeyRing, Ledger, Newest
 from chatledger.admin import migrate
 
 KEYS = KeyRing({"2026": bytes(range(32))})
@@ -61,7 +61,7 @@ def _append(ledger: Ledger) -> Call:
 
 def _load(ledger: Ledger, last: int | None) -> Call:
     async def load(_number: int) -> None:
-        await ledger.messages.history("read", last=last)
+        await ledger.messages.history("read", None if last is None else Newest(last))
 
     return load
 

@@ -13,7 +13,7 @@ from benchmarks.measure import Call, race
 from benchmarks.progress import say
 from benchmarks.report import Row, Target, sample_rows
 from benchmarks.turns import MESSAGES, turns
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Newest
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
 
@@ -46,7 +46,7 @@ async def write_thread(ledger: Ledger, forks: Sequence[int]) -> str:
         await fork_at(scope_of(ledger), thread, fork)
         written = fork
     await ledger.messages.append(thread, _messages(LENGTH - written))
-    assert (await ledger.messages.history(thread, last=1)).version == LENGTH
+    assert (await ledger.messages.history(thread, Newest(1))).last_seq == LENGTH
     return thread
 
 
@@ -57,6 +57,6 @@ def _messages(count: int) -> list[ChatMessage]:
 
 def _load(ledger: Ledger, thread: str, last: int | None) -> Call:
     async def load(_number: int) -> None:
-        await ledger.messages.history(thread, last=last)
+        await ledger.messages.history(thread, None if last is None else Newest(last))
 
     return load

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from benchmarks.turns import Turn, turns
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Newest
 from chatledger.ids import new_id
 
 
@@ -39,7 +39,7 @@ class Chatledger:
         return (await self.ledger.messages.history(thread)).messages
 
     async def last(self, thread: str, count: int) -> list[ChatMessage]:
-        return (await self.ledger.messages.history(thread, last=count)).messages
+        return (await self.ledger.messages.history(thread, Newest(count))).messages
 
     async def close(self) -> None:
         await self.ledger.close()

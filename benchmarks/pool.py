@@ -16,7 +16,7 @@ from benchmarks.ending import run_to_the_end
 from benchmarks.machine import machine
 from benchmarks.measure import Sample
 from benchmarks.report import milliseconds
-from chatledger import ChatMessage, Ledger, PostgreSQL, StorageError
+from chatledger import ChatMessage, Ledger, Newest, PostgreSQL, StorageError
 from chatledger.admin import migrate
 
 TASKS = 50
@@ -68,7 +68,7 @@ async def measure(url: str, size: int, overflow: int, seconds: float) -> tuple[s
 async def call(ledger: Ledger, way: int) -> None:
     """Each way to a connection."""
     if way == 0:
-        await ledger.messages.history("t", last=1)
+        await ledger.messages.history("t", Newest(1))
     elif way == 1:
         await ledger.threads.count()
     else:

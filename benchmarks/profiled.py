@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from benchmarks.turns import turns
-from chatledger import Ledger, Thread
+from chatledger import Ledger, Newest, Oldest, Thread
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 
@@ -23,8 +23,8 @@ def works(ledger: Ledger) -> dict[str, Callable[[int], Awaitable[object]]]:
     stock = turns()
     return {
         "append": lambda number: ledger.messages.append(THREAD, stock[number % len(stock)].models),
-        "load": lambda _: ledger.messages.history(THREAD, after=0, limit=MESSAGES),
-        "last": lambda _: ledger.messages.history(THREAD, last=50),
+        "load": lambda _: ledger.messages.history(THREAD, Oldest(MESSAGES, after=0), branch=0),
+        "last": lambda _: ledger.messages.history(THREAD, Newest(50)),
     }
 
 

@@ -20,7 +20,7 @@ from benchmarks.measure import Call, race
 from benchmarks.progress import say
 from benchmarks.report import Row, Target, sample_rows
 from benchmarks.turns import turns
-from chatledger import ChatMessage, Ledger, OpenTelemetry, Payload, Thread
+from chatledger import ChatMessage, Ledger, Newest, OpenTelemetry, Payload, Thread
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.removal import rewind_to
@@ -116,14 +116,14 @@ async def _format_rows(ledger: Ledger, extent: Extent) -> list[Row]:
     chat, responses = [(await ledger.threads.create()).thread_id for _ in range(2)]
     for number in range(KEPT // 2):
         await ledger.messages.append(chat, _turn(number))
-    written = (await ledger.history(chat, format=RESPONSES)).payload
+    written = ((await ledger.messages.history(chat)).encode(RESPONSES)).payload
     await ledger.messages.append(responses, Payload(written, RESPONSES))
 
     async def read(_number: int) -> None:
         await ledger.messages.history(responses)
 
     async def encode(_number: int) -> None:
-        await ledger.history(responses, format=RESPONSES)
+        (await ledger.messages.history(responses)).encode(RESPONSES)
 
     calls: dict[str, Call] = {"history": read, f"history as {RESPONSES}": encode}
     times = await race(calls, extent.loads)
@@ -141,7 +141,7 @@ async def _write(ledger: Ledger, *, pops: bool) -> str:
     for number in range(KEPT // 2, POPPED if pops else 0):
         await ledger.messages.append(thread, _plain_turn(number))
         await rewind_to(
-            scope_of(ledger), thread, to=(await ledger.messages.history(thread, newest=3)).messages[0].seq or 0
+            scope_of(ledger), thread, to=(await ledger.messages.history(thread, Newest(3))).messages[0].seq or 0
         )
     assert len((await ledger.messages.history(thread)).messages) == KEPT
     return thread
@@ -153,7 +153,7 @@ def _plain_turn(number: int) -> list[ChatMessage]:
 
 def _load(ledger: Ledger, thread: str, last: int | None) -> Call:
     async def load(_number: int) -> None:
-        await ledger.messages.history(thread, last=last)
+        await ledger.messages.history(thread, None if last is None else Newest(last))
 
     return load
 

@@ -35,8 +35,8 @@ async def main() -> None:
     async with Ledger.open("agents.db") as ledger:
         for answer in await talk(ledger, "ada", ["What is the weather in Tokyo?", "And is that warm?"]):
             print(answer)
-        history = await ledger.history("weather/ada", format="anthropic")
-        print(f"{len(history.messages)} messages, which every other format reads too")
+        encoded = (await ledger.messages.history("weather/ada")).encode("anthropic")
+        print(f"{len(encoded.payload['messages'])} messages for Anthropic, and every other format reads them too")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from chatledger import ChatMessage, History, Ledger
+from chatledger.repositories.history import with_draft
 from chatledger.types import ThreadChange
 
 LONG = 30
@@ -26,7 +27,7 @@ class Reader:
     @classmethod
     async def of(cls, ledger: Ledger, thread: str) -> Reader:
         history = await ledger.messages.history(thread)
-        return cls(thread, history.messages, history.mark)
+        return cls(thread, [*with_draft(history)], history.mark)
 
     def copy(self) -> Reader:
         """Another process with the same messages and the same cursor."""
@@ -75,4 +76,4 @@ class Reader:
                         return
 
     def has(self, history: History) -> bool:
-        return self.messages == history.messages
+        return self.messages == with_draft(history)

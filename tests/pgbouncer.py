@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from chatledger import Ledger, PostgreSQL
+from chatledger import Ledger, Newest, PostgreSQL
 from chatledger.admin import migrate
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
@@ -110,8 +110,8 @@ async def converse(ledger: Ledger, name: str) -> None:
     for number in range(TURNS):
         for thread in (name, "shared"):
             await ledger.messages.append(thread, turn(ids=f"{name}-{number}/"), run_id=f"{thread} {number}")
-        await ledger.messages.history(name, last=10)
-        assert (await ledger.messages.history(name)).version == 5 * (number + 1)
+        await ledger.messages.history(name, Newest(10))
+        assert (await ledger.messages.history(name)).last_seq == 5 * (number + 1)
     async with ledger.begin() as tx:
         await tx.messages.append(name, turn())
         await fork_at(scope_of(tx), name, 5)
@@ -123,7 +123,7 @@ async def judge(direct: str, url: str) -> None:
     """Every turn is there once and whole, and the sessions behind the pooler hold nothing of those who used them."""
     async with Ledger.open(direct) as ledger:
         history = await ledger.messages.history("shared")
-        assert history.version == 5 * PROCESSES * TASKS * TURNS
+        assert history.last_seq == 5 * PROCESSES * TASKS * TURNS
         assert_whole(history.messages, [])
         assert await findings_of(ledger, "shared") == []
     sessions = [await asyncpg.connect(url, statement_cache_size=0) for _ in range(SERVERS)]

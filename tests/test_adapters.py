@@ -69,7 +69,7 @@ async def test_an_append_makes_the_thread_and_takes_any_number(database: Databas
     async with database.open(limits=Limits(messages=3, bytes=10_000)) as ledger:
         many = [ChatMessage(role="user", content=str(number)) for number in range(8)]
         appended = await append(ledger, "t", many, rules="lenient")
-        assert (appended.version, await texts(ledger)) == (8, [str(number) for number in range(8)])
+        assert (appended.last_seq, await texts(ledger)) == (8, [str(number) for number in range(8)])
         await append(ledger, "u", many[:1], rules="lenient")
         assert [(await ledger.threads.get(thread_id)).rules for thread_id in "tu"] == ["lenient", "lenient"]
         with pytest.raises(ChatLedgerError, match="bytes of an append"):
@@ -109,7 +109,7 @@ async def test_first_writers_make_one_thread(database: Database) -> None:
     async with database.open() as one, database.open() as other, asyncio.timeout(60):
         writes = [append((one, other)[number % 2], "t", [HI, HI], rules="lenient") for number in range(8)]
         appended = await asyncio.gather(*writes)
-        assert sorted(one.version for one in appended) == list(range(2, 17, 2))
+        assert sorted(one.last_seq for one in appended) == list(range(2, 17, 2))
 
 
 async def test_a_write_that_fails_tells_a_caller_that_stays() -> None:

@@ -18,7 +18,7 @@ from benchmarks.repeats import repeat_rows
 from benchmarks.report import Row, Target, as_markdown, as_text
 from benchmarks.turns import Turn
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Newest
 from tests.conftest import Database
 
 TINY = Extent(
@@ -203,7 +203,7 @@ async def test_the_cases_of_both_sides_store_what_they_say(database: Database) -
     async with Ledger.open(database.url) as ledger:
         assert [len(await measure(ledger, case, 0)) for case in CASES] == [case.calls for case in CASES]
         threads = ("pairs", "own ids", "first 4", "tool calls", "transactions", "writers 1", "writers 0", "read")
-        versions = {name: (await ledger.messages.history(name, last=1)).version for name in threads}
+        versions = {name: (await ledger.messages.history(name, Newest(1))).last_seq for name in threads}
     assert versions == {
         "pairs": LONG + 10,
         "own ids": LONG + 10,

@@ -133,15 +133,23 @@ def _edits(text: str) -> list[Edit]:
         starts.append(starts[-1] + len(line) + 1)
     edits: list[Edit] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-            change = CALLS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else CLASSES.get(node.func.id)
-            new = None if change is None else change(node, lambda one: ast.get_source_segment(text, one) or "")
+        if isinstance(node, ast.expr):
+            new = _new(node, lambda one: ast.get_source_segment(text, one) or "")
             if new is not None:
                 end = starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
                 edits.append((starts[node.lineno - 1] + node.col_offset, end, new))
     return [
         one for one in edits if not any(one[0] <= other[0] and other[1] <= one[1] for other in edits if other != one)
     ]
+
+
+def _new(node: ast.expr, source: Source) -> str | None:
+    if isinstance(node, ast.Await) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        return _encoded(node.value, source, awaits=True) if node.value.func.attr == "history" else None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
+        return None
+    change = CALLS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else CLASSES.get(node.func.id)
+    return None if change is None else change(node, source)
 
 
 def _called(node: ast.Call, source: Source, name: str, first: list[str], rest: list[ast.expr]) -> str:
@@ -377,8 +385,64 @@ def _frames(node: ast.Call, source: Source) -> str | None:
     return f"{of}.frames({given})"
 
 
+_WINDOW = ("newest", "last", "limit", "last_turns", "max_tokens", "count_tokens", "before", "after")
+
+
+def _window(named: dict[str, str]) -> str | None:
+    """The window of the old keywords, which it takes out; None for the whole branch."""
+    given = {name: named.pop(name) for name in _WINDOW if name in named}
+    before, after = given.get("before"), given.get("after")
+    for position in (before, after):
+        if position is not None and not re.search(r"(cursor|mark)$", position):
+            named.setdefault("branch", "0")
+    if "last_turns" in given:
+        return f"Turns({given['last_turns']})"
+    if "max_tokens" in given:
+        counted = given.get("count_tokens")
+        return f"Tokens({given['max_tokens']}" + (f", {counted})" if counted else ")")
+    if not given:
+        return None
+    count = next((given[name] for name in ("newest", "last", "limit") if name in given), "1_000")
+    if before is not None:
+        return f"Newest({count}, before={before})"
+    if after is not None:
+        return f"Oldest({count}, after={after})"
+    return f"Oldest({count})" if "limit" in given else f"Newest({count})"
+
+
+def _history(node: ast.Call, source: Source) -> str | None:
+    """`messages.history(t, newest=n)` as `messages.history(t, Newest(n))`."""
+    assert isinstance(node.func, ast.Attribute)
+    of, given, named = source(node.func.value), list(map(source, node.args)), _named(node, source)
+    if "min_position" in named:
+        return _replica(node, source)
+    if not of.endswith("messages") or "**" in named or not {*_WINDOW, "partials"} & named.keys():
+        return None
+    named.pop("partials", None)
+    window = _window(named)
+    return _again(f"{of}.history", [*given, *([] if window is None else [window])], named)
+
+
+def _encoded(node: ast.Call, source: Source, *, awaits: bool) -> str | None:
+    """`await ledger.history(t, format=f, …)` as an encoded history, or as a prompt."""
+    assert isinstance(node.func, ast.Attribute)
+    of, given, named = source(node.func.value), list(map(source, node.args)), _named(node, source)
+    if "format" not in named or of.endswith("messages") or "**" in named:
+        return None
+    form, view = named.pop("format"), named.pop("view", '"stored"')
+    how = {str(name): named.pop(name) for name in ("as_", "carry") if name in named}
+    named.pop("partials", None)
+    window = _window(named)
+    windows = [] if window is None else [window]
+    word = "await " if awaits else ""
+    if view == '"model"':
+        return word + _again(f"{of}.messages.prompt", [*given, form, *windows], named)
+    read = word + _again(f"{of}.messages.history", [*given, *windows], named)
+    return _again(f"({read}).encode" if awaits else f"{read}.encode", [form], how)
+
+
 CALLS: dict[str, Change] = {
-    "history": _replica,
+    "history": _history,
     "open": _opens,
     "abandoned": _abandoned,
     "append": _append,

@@ -17,7 +17,7 @@ from benchmarks.cases import SERVICE
 from benchmarks.ours import with_own_ids
 from benchmarks.rows import BRANCH, LINEAGE, TENANT
 from benchmarks.turns import Turn
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Newest
 from chatledger.ids import new_id, new_stamp
 from chatledger.storage.schema.text import to_microseconds
 
@@ -48,7 +48,7 @@ class Ours:
         return (await self._ledger.messages.history(thread)).messages
 
     async def last(self, thread: str, count: int) -> Sequence[Any]:
-        return (await self._ledger.messages.history(thread, last=count)).messages
+        return (await self._ledger.messages.history(thread, Newest(count))).messages
 
     async def close(self) -> None:
         await self._ledger.close()

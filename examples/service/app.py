@@ -21,7 +21,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 import chatledger
-from chatledger import ChatMessage, Draft, Feedback, Ledger
+from chatledger import ChatMessage, Cursor, Draft, Feedback, Ledger, Newest, Oldest
 from chatledger.types import ThreadChange
 from examples.service import model, tools
 
@@ -98,7 +98,7 @@ async def ask(thread_id: str, body: Ask, ledger: Mine) -> StreamingResponse:
     except chatledger.RuleViolation as error:
         if error.rule != "R8":
             raise
-        (*_, open_) = (await ledger.messages.history(thread_id, branch=branch, newest=1)).messages
+        (*_, open_) = (await ledger.messages.history(thread_id, Newest(1), branch=branch)).messages
         async with tools.claimed(ledger, thread_id, open_, await tools.claim_of(ledger, thread_id, open_)):
             question = await append("close")
     return await streamed(answer(ledger, thread_id, body.request_id, question))
@@ -107,7 +107,7 @@ async def ask(thread_id: str, body: Ask, ledger: Mine) -> StreamingResponse:
 async def place_of(ledger: Ledger, thread_id: str, message_id: str) -> tuple[int | None, int]:
     """The branch of a message, and the seq of the message before it: 0 if there is none."""
     old = await ledger.messages.get(thread_id, message_id)
-    before = await ledger.messages.history(thread_id, branch=old.branch, before=old.seq, newest=1)
+    before = await ledger.messages.history(thread_id, Newest(1, before=old.seq), branch=old.branch)
     return old.branch, before.messages[-1].seq or 0 if before.messages else 0
 
 
@@ -149,9 +149,7 @@ async def answer(ledger: Ledger, thread_id: str, request_id: str, question: Chat
                 yield event("piece", text=draft.message.text)
             if draft.message.state == "partial":
                 branch = draft.message.branch
-                history = await ledger.history(
-                    thread_id, format="openai-chat", view="model", branch=branch, partials=False
-                )
+                history = await ledger.messages.prompt(thread_id, "openai-chat", branch=branch)
                 async for chunk in model.ask(history.payload, draft.message.text):
                     await draft.feed(chunk)
                     for choice in chunk["choices"]:
@@ -198,7 +196,7 @@ async def attempt(ledger: Ledger, thread_id: str, run_id: str, key: str, after: 
 async def has_later_question(ledger: Ledger, thread_id: str, message: ChatMessage) -> bool:
     """Whether a question follows the message and the results of its calls."""
     limit = len(message.tool_calls or []) + 1
-    later = await ledger.messages.history(thread_id, branch=message.branch, after=message.seq, limit=limit)
+    later = await ledger.messages.history(thread_id, Oldest(limit, after=message.seq), branch=message.branch)
     return any(one.role == "user" for one in later.messages)
 
 
@@ -217,14 +215,15 @@ async def threads(ledger: Mine, cursor: str | None = None) -> dict[str, Any]:
 
 
 @app.get("/threads/{thread_id}/messages")
-async def read(thread_id: str, ledger: Mine, branch: int | None = None, before: int | None = None) -> dict[str, Any]:
-    """The newest messages of the displayed branch, or those `before` a seq of `branch`. The client scrolls back with
-    `branch` and `previous` until `previous` is null.
+async def read(thread_id: str, ledger: Mine, branch: int | None = None, before: Cursor | None = None) -> dict[str, Any]:
+    """The newest messages of the displayed branch, or those `before` a cursor. The client scrolls back with `previous`
+    until that is null, and shows the draft below the newest page.
     """
-    history = await ledger.messages.history(thread_id, branch=branch, newest=50, before=before, partials=False)
+    history = await ledger.messages.history(thread_id, Newest(50, before=before), branch=branch)
     return {
         "branch": history.branch,
         "messages": [message.model_dump(mode="json") for message in history.messages],
+        "draft": history.draft and history.draft.model_dump(mode="json"),
         "previous": history.previous_cursor,
         "mark": history.mark,
     }

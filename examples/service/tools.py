@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import chatledger
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Oldest
 from chatledger.types import KvValue
 from examples.service import model
 
@@ -38,7 +38,7 @@ async def answer_calls(ledger: Ledger, thread_id: str, message: ChatMessage, key
     if not calls:
         return []
     claim = await claim_of(ledger, thread_id, message)  # before the results: they may be stored between the two reads
-    stored = await ledger.messages.history(thread_id, branch=branch, after=message.seq, limit=len(calls))
+    stored = await ledger.messages.history(thread_id, Oldest(len(calls), after=message.seq), branch=branch)
     if stored.messages:
         return list(stored.messages)
     async with claimed(ledger, thread_id, message, claim):

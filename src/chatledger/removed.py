@@ -25,6 +25,18 @@ REMOVED: Mapping[str, Mapping[str, str]] = {
     },
     "history": {
         "min_position": "read from ledger.replica(position)",
+        "newest": "pass a window: history(thread_id, Newest(count))",
+        "last": "pass a window: history(thread_id, Turns(count)) or Tokens(budget)",
+        "limit": "pass a window: history(thread_id, Oldest(count)) or Newest(count)",
+        "before": "pass it in the window: Newest(count, before=…)",
+        "after": "pass it in the window: Oldest(count, after=…)",
+        "last_turns": "pass a window: history(thread_id, Turns(count))",
+        "max_tokens": "pass a window: history(thread_id, Tokens(budget))",
+        "count_tokens": "pass it in the window: Tokens(budget, count)",
+        "partials": "drafts are never among the messages; history.draft has the one at the end",
+        "user_id": "read through ledger.user(user_id)",
+        "format": "write the history: (await history(thread_id)).encode(format)",
+        "view": "call messages.prompt(thread_id, format)",
     },
     "stream": {
         "message_id": "pass message=ChatMessage.assistant(message_id=…)",

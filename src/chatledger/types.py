@@ -9,11 +9,11 @@ from chatledger.models import (
     ChangeKind,
     Deleted,
     Delta,
+    Encoded,
     Erasure,
     ErasureKind,
     FeedbackComparison,
     FeedbackSummary,
-    FormattedHistory,
     Hit,
     HitField,
     IntervalMethod,
@@ -28,6 +28,7 @@ from chatledger.models import (
     OpenDraft,
     Page,
     Part,
+    Position,
     Progress,
     Repair,
     Revision,
@@ -41,7 +42,9 @@ from chatledger.models import (
     UsageSummary,
     Violation,
 )
+from chatledger.models.windows import Window
 from chatledger.repositories.erasures import Owner
+from chatledger.repositories.history import PromptFormat
 from chatledger.rules import (
     CheckedThread,
     Finding,
@@ -73,12 +76,12 @@ __all__ = [
     "CountTokens",
     "Deleted",
     "Delta",
+    "Encoded",
     "Erasure",
     "ErasureKind",
     "FeedbackComparison",
     "FeedbackSummary",
     "Finding",
-    "FormattedHistory",
     "FrameTable",
     "Hit",
     "HitField",
@@ -98,7 +101,9 @@ __all__ = [
     "Owner",
     "Page",
     "Part",
+    "Position",
     "Progress",
+    "PromptFormat",
     "Repair",
     "Revision",
     "RulesLevel",
@@ -112,4 +117,5 @@ __all__ = [
     "ThreadOrder",
     "UsageSummary",
     "Violation",
+    "Window",
 ]

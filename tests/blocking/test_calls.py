@@ -44,9 +44,9 @@ def test_a_thread_is_written_and_read(ledger: blocking.Ledger) -> None:
     thread = assert_type(ledger.threads.create("t", title="Weather"), Thread)
     assert thread.title == "Weather"
     appended = assert_type(ledger.messages.append("t", [user("Tokyo?")]), Appended)
-    assert appended.version == 1
+    assert appended.last_seq == 1
     assert texts(ledger) == ["Tokyo?"]
-    assert ledger.history("t", format="openai-chat").payload == [{"role": "user", "content": "Tokyo?"}]
+    assert ledger.messages.history("t").encode("openai-chat").payload == [{"role": "user", "content": "Tokyo?"}]
     assert ledger.metrics().appends == 1
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from chatledger import ChatMessage, ToolCall, blocking
+from chatledger import ChatMessage, Newest, ToolCall, blocking
 from tests.browser.conftest import opened
 from tests.server.conftest import Serving
 
@@ -91,7 +91,7 @@ def test_messages_change_and_go(page: Page, ledger: blocking.Ledger) -> None:
     page.goto("/threads/plan")
     ledger.messages.revise("plan", "child", user("And with a child of five?"))
     expect(page.locator("#m-7")).to_contain_text("child of five")
-    ledger.messages.rewind("plan", ledger.messages.history("plan", before=7, newest=1).messages[0])
+    ledger.messages.rewind("plan", ledger.messages.history("plan", Newest(1, before=7), branch=0).messages[0])
     expect(page.get_by_role("article")).to_have_count(4)
     ledger.branches.activate("plan", 0)
     expect(page.locator("#m-8")).to_contain_text("railway museum")

@@ -11,6 +11,7 @@ from tests.cli.terminal import at_terminal
 from tests.conftest import Database
 from tests.conversations import assistant, call, turn, user
 from tests.leases import pass_time
+from tests.windows import read as read_window
 
 WEDGED = [user("?"), assistant(calls=[call("a"), call("b", "time")])]
 
@@ -24,7 +25,7 @@ async def store(database: Database, **threads: list[ChatMessage]) -> None:
 
 async def read(database: Database, thread: str, **how: Any) -> list[ChatMessage]:
     async with database.open() as ledger:
-        return list(await ledger.messages.history(thread, **how))
+        return list(await read_window(ledger, thread, **how))
 
 
 async def test_open_calls_are_answered_for_good_and_once(database: Database) -> None:

@@ -27,7 +27,7 @@ def interactions(data: Path) -> list[dict[str, Any]]:
 async def back(ledger: Ledger, payload: Any) -> Any:
     thread = await ledger.threads.create()
     await ledger.messages.append(thread.thread_id, Payload(payload, FORMAT), rules="lenient")
-    history = await ledger.history(thread.thread_id, format=FORMAT)
+    history = (await ledger.messages.history(thread.thread_id)).encode(FORMAT)
     assert history.losses == ()
     return history.payload
 

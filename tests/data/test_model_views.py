@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from chatledger.formats import get_codec
 from chatledger.formats.model_view import model_view, provider_names
 from chatledger.models.json import same_json
 from chatledger.transfer.report import ImportReport
+from chatledger.types import PromptFormat
 from tests.data.test_importers import SETS, all_threads, bring_file, files_of
 from tests.data.test_recorded_requests import recorded
 from tests.formats.model_view.test_laws import body
@@ -62,7 +63,7 @@ async def test_the_ledger_gives_the_same_view(ledger: Ledger, data: Path) -> Non
     for thread in await all_threads(ledger):
         messages = (await ledger.messages.history(thread.thread_id)).messages
         for provider in provider_names():
-            viewed = await ledger.history(thread.thread_id, format=provider, view="model")
+            viewed = await ledger.messages.prompt(thread.thread_id, cast(PromptFormat, provider))
             encoded, repairs = model_view(get_codec(provider), messages)
             assert same_json(viewed.payload, encoded.payload)
             assert list(viewed.repairs) == repairs

@@ -46,7 +46,7 @@ async def test_a_reply_follows_its_request(ledger: Ledger, interactions: list[di
         thread_id = (await ledger.threads.create(f"{number}", rules="lenient")).thread_id
         for piece in pieces:
             await ledger.messages.append(thread_id, Payload(piece, FORMAT))
-        history = await ledger.history(thread_id, format=FORMAT)
+        history = (await ledger.messages.history(thread_id)).encode(FORMAT)
         assert same_json(history.payload, [*pieces[0], *pieces[1]]), number
 
 
@@ -57,6 +57,6 @@ async def assert_comes_back(ledger: Ledger, thread_id: str, payload: Any) -> Non
     is_continued = any(item.get("type") == "function_call_output" for item in begun)
     rules: RulesLevel = "lenient" if is_continued else "strict"
     await ledger.messages.append(thread_id, Payload(payload, FORMAT), rules=rules)
-    history = await ledger.history(thread_id, format=FORMAT)
+    history = (await ledger.messages.history(thread_id)).encode(FORMAT)
     assert same_json(history.payload, payload), thread_id
     assert history.losses == ()

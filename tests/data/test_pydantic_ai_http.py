@@ -27,6 +27,6 @@ async def test_requests_come_back_equal(ledger: Ledger, requests: list[list[dict
     for number, messages in enumerate(requests):
         await ledger.threads.create(str(number))
         await ledger.messages.append(str(number), Payload(messages, FORMAT), rules="lenient")
-        history = await ledger.history(str(number), format=FORMAT)
+        history = (await ledger.messages.history(str(number))).encode(FORMAT)
         assert same_json(history.payload, messages), number
         assert history.losses == ()

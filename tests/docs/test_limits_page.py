@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, Limits
+from chatledger import ChatMessage, Ledger, Limits, Tokens
 from chatledger import ledger as ledger_module
 from chatledger.errors import LimitExceeded
 from chatledger.models import json
@@ -101,7 +101,7 @@ LARGE: dict[str, Callable[[Ledger], Awaitable[object]]] = {
     "bytes of a value": lambda ledger: ledger.kv.put(("tenant",), "k", "v" * 300),
     "bytes of thread_id": lambda ledger: ledger.threads.create("t" * 513),
     "limit": lambda ledger: ledger.threads.list(limit=1_001),
-    "max_tokens": lambda ledger: ledger.messages.history("t", max_tokens=0),
+    "max_tokens": lambda ledger: ledger.messages.history("t", Tokens(0)),
 }
 
 

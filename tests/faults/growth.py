@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import linear_regression
 
 import chatledger
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Newest
 from chatledger.storage.append.tip_cache import SIZE
 from chatledger.storage.drivers.urls import POOL
 from tests.conftest import Database
@@ -156,7 +156,7 @@ class _Writer:
         messages = turn(thread, self._turns[number])
         stored = await self._ledger.messages.append(thread, messages, run_id=f"run of {thread}", create=new)
         self._turns[number] += 1
-        assert stored.version == TURN * self._turns[number], thread
+        assert stored.last_seq == TURN * self._turns[number], thread
         if self._chance.random() < READS:
             await self._read(self._any())
 
@@ -165,9 +165,9 @@ class _Writer:
 
     async def _read(self, number: int) -> None:
         thread, turns = thread_name(self._seed, number), self._turns[number]
-        history = await self._ledger.messages.history(thread, last=TURN)
+        history = await self._ledger.messages.history(thread, Newest(TURN))
         given = turn(thread, turns - 1)
-        assert history.version == TURN * turns, thread
+        assert history.last_seq == TURN * turns, thread
         assert [(one.message_id, one.content) for one in history.messages] == [
             (one.message_id, one.content) for one in given
         ]

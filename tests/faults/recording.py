@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from chatledger import Appended, ChatLedgerError, ChatMessage, Ledger, StorageError
+from chatledger import Appended, ChatLedgerError, ChatMessage, Ledger, Newest, StorageError
 from chatledger.errors import MessageNotFound, OutcomeUnknown
 from tests.faults.batches import LAST, batch, is_changing, revised, values
 
@@ -152,7 +152,7 @@ class Recorder:
         self._say(append)
         stored = await self._insist(append, branch)
         if stored is not None:
-            append.outcome, append.first, append.last = "acknowledged", stored.first_seq, stored.last_seq
+            append.outcome, append.first, append.last = "acknowledged", stored.messages[0].seq, stored.last_seq
         self._end(append)
         return stored
 
@@ -190,9 +190,9 @@ class Recorder:
 
     async def read(self, thread: str, *, branch: int | None = None, last: int | None = None) -> None:
         began = self._clock()
-        history = await self._ledger.messages.history(thread, branch=branch, last=last)
+        history = await self._ledger.messages.history(thread, None if last is None else Newest(last), branch=branch)
         ids = [message.message_id for message in history.messages]
-        read = Read(thread, began, self._clock(), ids, history.version, branch or 0, last is None)
+        read = Read(thread, began, self._clock(), ids, history.last_seq, branch or 0, last is None)
         results = [message for message in history.messages if message.answers is not None]
         read.answers = {one.message_id or "": [one.answers.seq, one.answers.index] for one in results if one.answers}
         self._recording.reads.append(read)

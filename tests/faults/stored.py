@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Oldest
 from chatledger.models import Revision
 from chatledger.rules import check_messages
 from chatledger.storage.history.window import SMALL
@@ -82,7 +82,9 @@ async def read_stored(database: Database, ledger: Ledger, threads: Sequence[str]
     )
     for thread, number, lineage, last_seq in sorted(row for row in rows if row[0] in wanted):
         limit = SMALL if last_seq <= SMALL else None  # a short one is read in one statement
-        messages = (await ledger.messages.history(thread, branch=number, limit=limit)).messages
+        messages = (
+            await ledger.messages.history(thread, None if limit is None else Oldest(limit), branch=number)
+        ).messages
         shared = min(first for on, first, _ in json.loads(lineage) if on == number) - 1
         branch = Stored(thread, messages, answers[thread, number], number, shared, last_seq)
         branch.changes, branch.values = changes[thread, number], values[thread]

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Newest
 from chatledger.errors import DraftLive
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -43,7 +43,7 @@ async def kill_streamers(database: Database, *, kills: int, seed: int) -> Figure
 
 async def _take_over(ledger: Ledger, fed: int, stored: int) -> None:
     """From a dead one whose lease is not over: it could be alive, so nothing but `interrupt` goes past it."""
-    _require_kept((await ledger.messages.history(THREAD, last=20)).messages[-1], fed, stored)
+    _require_kept((await ledger.messages.history(THREAD, Newest(20))).messages[-1], fed, stored)
     (left,) = await ledger.drafts.list()
     with pytest.raises(DraftLive):
         await ledger.messages.append(THREAD, [user("next")])

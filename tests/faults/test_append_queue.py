@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, Ledger, RuleViolation, StorageError, VersionConflict
+from chatledger import Appended, Ledger, Oldest, RuleViolation, StorageError, VersionConflict
 from chatledger.errors import OutcomeUnknown
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.append.unheard import Unheard
@@ -57,14 +57,14 @@ async def test_queued_appends_share_one_statement(ledger: Ledger, proxy: Proxy) 
     done = await append_all(ledger, [says(n) for n in range(8)])
     assert proxy.round_trips - before == 2  # the first alone, seven together
     assert [one.version for one in done] == list(range(10, 18))
-    assert [(one.first_seq, one.last_seq) for one in done] == [(seq, seq) for seq in range(10, 18)]
+    assert [(one.messages[0].seq, one.last_seq) for one in done] == [(seq, seq) for seq in range(10, 18)]
     assert texts(await ledger.messages.history("t"))[-8:] == [str(n) for n in range(8)]
 
 
 async def test_each_append_of_a_group_returns_its_stored_messages(ledger: Ledger) -> None:
     appends: list[dict[str, Any]] = [{"thread_id": "t", "messages": turn(), "run_id": f"r{n}"} for n in range(5)]
     done: list[Appended] = await append_all(ledger, appends)
-    stored = (await ledger.messages.history("t", after=1)).messages
+    stored = (await ledger.messages.history("t", Oldest(1_000, after=1), branch=0)).messages
     assert [message for one in done for message in one.messages] == stored
     assert [message.run_id for message in stored] == [f"r{n}" for n in range(5) for _ in range(5)]
     for message in stored:
@@ -196,7 +196,7 @@ async def test_a_cancelled_group_discards_its_connection(ledger: Ledger, proxy: 
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    assert (await ledger.messages.append(**says(4))).version == 3
+    assert (await ledger.messages.append(**says(4))).last_seq == 3
     assert busy(ledger) == 0
 
 

@@ -71,5 +71,5 @@ async def test_reads_after_a_restart_find_a_connection_that_lives(pg_database: D
         ours = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'chatledger'"
         await query(pg_database, ours)
         histories = await asyncio.gather(*(ledger.messages.history(THREAD) for _ in range(8)))
-        assert {history.version for history in histories} == {5}
+        assert {history.last_seq for history in histories} == {5}
         assert busy(ledger) == 0

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pytest
 
-from chatledger import Feedback, Ledger, Pace, Payload, StorageError
+from chatledger import Feedback, Ledger, Pace, Payload, StorageError, Turns
 from chatledger.errors import DraftLive
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
@@ -163,7 +163,7 @@ async def converted(recorder: Recorder, name: str) -> None:
     thread = f"{name} {uuid4()}"
     await recorder._ledger.threads.create(thread)
     await recorder._ledger.messages.append(thread, Payload([{"role": "user", "content": "?"}], "openai-chat"))
-    await recorder._ledger.history(thread, format="anthropic")
+    (await recorder._ledger.messages.history(thread)).encode("anthropic")
 
 
 async def stream(recorder: Recorder, name: str) -> None:
@@ -408,7 +408,7 @@ async def append_one(ledger: Ledger) -> None:
 
 
 async def read_turns(ledger: Ledger) -> None:
-    await ledger.messages.history(THREAD, last_turns=1)
+    await ledger.messages.history(THREAD, Turns(1))
 
 
 async def get_thread(ledger: Ledger) -> None:

@@ -50,5 +50,5 @@ async def test_without_its_wal_a_file_keeps_its_checkpointed_rows(sqlite_templat
     wal_of(left.database).unlink()
     shutil.copyfile(left.database, tmp_path / "without.db")
     async with Ledger.open(tmp_path / "without.db") as ledger:
-        versions = [(await ledger.messages.history(thread)).version for thread in THREADS]
+        versions = [(await ledger.messages.history(thread)).last_seq for thread in THREADS]
         assert sum(versions) == sum((one.last or 0) - (one.first or 0) + 1 for one in left.appends[:20])

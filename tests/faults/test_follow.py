@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chatledger import ChatLedgerError, Ledger
+from chatledger import ChatLedgerError, Ledger, Oldest
 from chatledger.admin import migrate
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
@@ -71,7 +71,7 @@ async def _change(ledger: Ledger, chance: random.Random) -> None:
     """Something other than an append, once the draft that a killed writer left is over."""
     for partial in await ledger.drafts.list():
         await ledger.drafts.interrupt(partial)
-    version = (await ledger.messages.history(THREAD, limit=0)).version
+    version = (await ledger.messages.history(THREAD, Oldest(0))).last_seq
     match chance.randrange(4):
         case 0:
             await ledger.messages.revise(THREAD, "first 0", user(f"{version}"))

@@ -58,7 +58,7 @@ async def test_an_append_that_waits_for_another_ends_at_its_own_limit_and_sends_
         assert one.retryable  # type: ignore[union-attr]
         assert "earlier append to the thread" in str(one)
     assert tried == ["0"]
-    assert (await ledger.messages.append("free", [assistant("goes on")])).version == 2
+    assert (await ledger.messages.append("free", [assistant("goes on")])).last_seq == 2
 
 
 async def test_an_append_that_entered_later_waits_for_its_whole_limit(

@@ -15,7 +15,7 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Newest, Oldest
 from tests.conftest import KEYS, Database
 from tests.conversations import result
 from tests.faults.machine.base import THREADS, threads
@@ -50,11 +50,11 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
         found = self.of(thread, lambda: self.own.messages.history(thread))
         if found is None:
             return
-        page = self.do(self.own.messages.history(thread, limit=size)).messages
+        page = self.do(self.own.messages.history(thread, Oldest(size))).messages
         assert page == found.path[:size]
-        back = self.do(self.own.messages.history(thread, limit=size, before=found.end + 1)).messages
+        back = self.do(self.own.messages.history(thread, Newest(size, before=found.end + 1), branch=0)).messages
         assert back == found.path[-size:]
-        last = self.do(self.own.messages.history(thread, last=size)).messages
+        last = self.do(self.own.messages.history(thread, Newest(size))).messages
         assert last == found.path[len(found.path) - len(last) :]
         for messages in (page, back, last):
             self.assert_answers(found.path, messages)

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.util import await_only
 
-from chatledger import Appended, Ledger, RuleViolation, StorageError
+from chatledger import Appended, Ledger, Oldest, RuleViolation, StorageError
 from chatledger.errors import IdConflict, OutcomeUnknown
 from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt as append_module
@@ -55,9 +55,9 @@ def forget(ledger: Ledger) -> None:
 async def assert_stored_once(ledger: Ledger, outcome: Appended, *, before: int = 10) -> None:
     """The batch is the last turn, whole, and the thread goes on."""
     history = await ledger.messages.history("t")
-    assert (history.version, history.messages[before:]) == (before + 5, outcome.messages)
-    assert (outcome.first_seq, outcome.last_seq, outcome.version) == (before + 1, before + 5, before + 5)
-    assert (await ledger.messages.append("t", turn())).version == before + 10
+    assert (history.last_seq, history.messages[before:]) == (before + 5, outcome.messages)
+    assert (outcome.messages[0].seq, outcome.last_seq, outcome.last_seq) == (before + 1, before + 5, before + 5)
+    assert (await ledger.messages.append("t", turn())).last_seq == before + 10
     assert await findings_of(ledger, "t") == []
     assert busy(ledger) == 0
 
@@ -114,8 +114,10 @@ async def test_a_connection_lost_again_in_the_second_attempt(ledger: Ledger, pro
         cut_twice(proxy, where, trip)
         outcome = await ledger.messages.append("t", turn(), run_id="r")
         was_cut = proxy.spare()
-        assert (outcome.first_seq, outcome.version) == (5 * trip + 6, 5 * trip + 10)
-        assert (await ledger.messages.history("t", after=outcome.first_seq - 1)).messages == outcome.messages
+        assert (outcome.messages[0].seq, outcome.last_seq) == (5 * trip + 6, 5 * trip + 10)
+        assert (
+            await ledger.messages.history("t", Oldest(1_000, after=5 * trip + 5), branch=0)
+        ).messages == outcome.messages
         if not was_cut:
             break
     assert trip > 5  # BEGIN, the lock, the preflight, the write and COMMIT, at the least
@@ -130,7 +132,7 @@ async def test_results_whose_acknowledgement_was_lost_are_stored_once(ledger: Le
     forget(ledger)
     proxy.cut("after", WRITE)
     outcome = await ledger.messages.append("t", [result("b")], expected_version=14)
-    assert (outcome.version, outcome.replayed) == (15, True)
+    assert (outcome.last_seq, outcome.replayed) == (15, True)
     assert await findings_of(ledger, "t") == []
 
 
@@ -185,7 +187,7 @@ async def test_past_the_deadline_the_outcome_is_unknown_and_a_repeat_is_safe(
         await ledger.messages.append("t", turn(ids="m"), run_id="r")
     assert caught.value.message_ids == ("m0", "m1", "m2", "m3", "m4")
     proxy.down = False
-    assert (await ledger.messages.history("t")).version == stored
+    assert (await ledger.messages.history("t")).last_seq == stored
     outcome = await ledger.messages.append("t", turn(ids="m"), run_id="r")
     assert outcome.replayed == (stored == 15)
     await assert_stored_once(ledger, outcome)
@@ -200,7 +202,7 @@ async def test_an_unknown_outcome_has_ids_though_the_caller_gave_none(
     with pytest.raises(OutcomeUnknown) as caught:
         await ledger.messages.append("t", turn(), run_id="r")
     proxy.down = False
-    stored = (await ledger.messages.history("t", after=10)).messages
+    stored = (await ledger.messages.history("t", Oldest(1_000, after=10), branch=0)).messages
     assert caught.value.message_ids == tuple(message.message_id for message in stored)
 
 
@@ -300,13 +302,13 @@ async def test_a_commit_without_an_answer_is_not_a_retryable_error(ledger: Ledge
         await ledger._scope.write(then_cut)
     assert not of_several.value.retryable
     assert not of_one.value.retryable
-    assert (await ledger.messages.history("t")).version == 15
+    assert (await ledger.messages.history("t")).last_seq == 15
     assert busy(ledger) == 0
 
 
 async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
     async with Ledger.open(proxy.url, timeout=1) as reader:
-        assert (await reader.messages.history("t")).version == 10
+        assert (await reader.messages.history("t")).last_seq == 10
         proxy.cut("before", 1)
         proxy.down = True
         for _ in range(2):
@@ -315,7 +317,7 @@ async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Led
             assert caught.value.retryable
         assert 2 <= proxy.refused < 60  # attempts with pauses; without them there are hundreds a second
         proxy.down = False
-        assert (await reader.messages.history("t")).version == 10
+        assert (await reader.messages.history("t")).last_seq == 10
 
 
 # --- The server asks for another attempt, or the branch keeps moving --------------------------------------------------
@@ -350,9 +352,9 @@ async def test_serialization_failures_cost_other_attempts(pg_database: Database)
             await ledger.messages.append("t", turn())
         appends = [ledger.messages.append("t", turn(ids=f"{n}-")) for n, ledger in enumerate((one, other) * 4)]
         outcomes = await asyncio.gather(*appends)
-        history = (await one.messages.history("t", after=10)).messages
-    assert sorted(outcome.first_seq for outcome in outcomes) == list(range(11, 50, 5))
-    ordered = sorted(outcomes, key=lambda outcome: outcome.first_seq)
+        history = (await one.messages.history("t", Oldest(1_000, after=10), branch=0)).messages
+    assert sorted(outcome.messages[0].seq for outcome in outcomes) == list(range(11, 50, 5))
+    ordered = sorted(outcomes, key=lambda outcome: outcome.messages[0].seq)
     assert history == [message for outcome in ordered for message in outcome.messages]
 
 
@@ -398,7 +400,7 @@ async def test_an_id_stored_on_another_branch_meanwhile_is_a_conflict(
         with pytest.raises(IdConflict) as caught:
             await ledger.messages.append("t", turn(ids="m"))
     assert caught.value.seq == 6
-    assert (await ledger.messages.history("t")).version == 10
+    assert (await ledger.messages.history("t")).last_seq == 10
 
 
 async def test_the_same_batch_stored_meanwhile_is_a_replay(
@@ -430,7 +432,7 @@ async def test_a_foreign_row_at_a_later_seq_is_an_error_with_its_facts(ledger: L
     assert not caught.value.retryable
     assert isinstance(caught.value.__cause__, Exception)
     assert await query(pg_database, "SELECT count(*) FROM messages") == [(11,)]
-    assert (await ledger.messages.append("t", [user("fits")])).version == 11
+    assert (await ledger.messages.append("t", [user("fits")])).last_seq == 11
 
 
 # --- Cancellation -----------------------------------------------------------------------------------------------------
@@ -493,4 +495,4 @@ async def test_a_refused_append_keeps_its_connection(ledger: Ledger, proxy: Prox
         with pytest.raises(RuleViolation):
             await ledger.messages.append("t", [result("orphan")])
     assert (proxy.connections, connections_of(ledger).unused) == (1, 1)
-    assert texts(await ledger.messages.history("t", after=9)) == ["It is sunny in both."]
+    assert texts(await ledger.messages.history("t", Oldest(1_000, after=9), branch=0)) == ["It is sunny in both."]

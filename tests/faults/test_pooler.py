@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, PostgreSQL, StorageError
+from chatledger import Ledger, Newest, PostgreSQL, StorageError
 from chatledger.storage.drivers import urls
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -56,7 +56,7 @@ async def append_turns(ledger: Ledger, thread_id: str, count: int) -> None:
     await ledger.threads.create(thread_id)
     for number in range(count):
         await ledger.messages.append(thread_id, turn(ids=f"{number}/"))
-        await ledger.messages.history(thread_id, last=10)
+        await ledger.messages.history(thread_id, Newest(10))
         await ledger.messages.history(thread_id)
         await ledger.threads.get(thread_id)
 
@@ -65,7 +65,7 @@ async def test_more_tasks_than_server_connections(pooler: TransactionPooler) -> 
     async with Ledger.open(pooler.url, postgresql=PostgreSQL(pooler="transaction")) as ledger:
         await asyncio.gather(*(append_turns(ledger, f"t{number}", 4) for number in range(8)))
         for number in range(8):
-            assert (await ledger.messages.history(f"t{number}", last=0)).version == 20
+            assert (await ledger.messages.history(f"t{number}", Newest(0))).last_seq == 20
             assert await findings_of(ledger, f"t{number}") == []
     assert await traces(pooler) == [[], [], []]
 
@@ -81,7 +81,7 @@ async def test_cancelled_tasks_leave_nothing_behind(pooler: TransactionPooler) -
             with pytest.raises(asyncio.CancelledError):
                 await task
         await append_turns(ledger, "after", 2)
-        assert (await ledger.messages.history("after", last=0)).version == 10
+        assert (await ledger.messages.history("after", Newest(0))).last_seq == 10
     assert await traces(pooler) == [[], [], []]
 
 
@@ -121,7 +121,7 @@ async def test_a_transaction_pooler_costs_one_round_trip_more(
         trips = proxy.round_trips
         await ledger.messages.append("t", turn())
         assert proxy.round_trips == trips + append
-        await ledger.messages.history("t", last=10)
+        await ledger.messages.history("t", Newest(10))
         assert proxy.round_trips == trips + append + window
 
 

@@ -34,7 +34,7 @@ async def test_a_job_that_panics_fails_alone(ledger: Ledger) -> None:
     assert isinstance(outcomes[3], Panic)
     with pytest.raises(Panic):
         await asyncio.wait_for(ledger._scope.write(panic), 5)
-    assert (await ledger.messages.history("t")).version == 15
+    assert (await ledger.messages.history("t")).last_seq == 15
 
 
 def fill_the_disk(sql: Sql) -> None:
@@ -53,8 +53,8 @@ async def test_a_group_without_room_is_refused_and_leaves_what_was_stored(ledger
     stored = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
     assert isinstance(outcomes[2], StorageError)
     assert outcomes[2].retryable
-    assert (await ledger.messages.history("t")).version == 1 + len(stored)
-    assert (await ledger.messages.append("t", [user("f")])).version == 2 + len(stored)
+    assert (await ledger.messages.history("t")).last_seq == 1 + len(stored)
+    assert (await ledger.messages.append("t", [user("f")])).last_seq == 2 + len(stored)
 
 
 async def test_a_transaction_without_room_is_rolled_back_whole(ledger: Ledger) -> None:
@@ -64,7 +64,7 @@ async def test_a_transaction_without_room_is_rolled_back_whole(ledger: Ledger) -
             await tx.messages.append("t", [user("a")])
             with pytest.raises(StorageError, match="full"):
                 await tx.messages.append("t", [user("b" * 90_000)])
-    assert (await ledger.messages.history("t")).version == 0
+    assert (await ledger.messages.history("t")).last_seq == 0
 
 
 def test_a_ledger_serves_two_loops_and_a_closed_one(sqlite_database: Database) -> None:
@@ -76,7 +76,7 @@ def test_a_ledger_serves_two_loops_and_a_closed_one(sqlite_database: Database) -
     for _ in range(20):
         asyncio.run(leave_behind(ledger))
     asyncio.run(asyncio.wait_for(ledger.messages.append("t", turn()), 5))
-    assert asyncio.run(ledger.messages.history("t")).version % 5 == 0
+    assert asyncio.run(ledger.messages.history("t")).last_seq % 5 == 0
     asyncio.run(ledger.close())
 
 

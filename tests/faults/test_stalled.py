@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatledger import ChatLedgerError, Ledger, Pace, StorageError
+from chatledger import ChatLedgerError, Ledger, Newest, Pace, StorageError
 from chatledger.admin import migrate
 from chatledger.repositories import scope_of
 from chatledger.storage.drivers import urls
@@ -152,7 +152,7 @@ async def test_reads_and_drafts_wait_for_the_lock_of_a_table(pg_database: Databa
             async with held(pg_database, "LOCK TABLE chatledger.messages"):
                 await draft.feed("b")
                 history = ledger.messages.history(thread(0))
-                last = ledger.messages.history(thread(0), last=1)
+                last = ledger.messages.history(thread(0), Newest(1))
                 tasks = [asyncio.create_task(call) for call in (draft.flush(), history, last)]
                 await asyncio.sleep(2 * LOCK_WAIT)
                 assert not any(task.done() for task in tasks)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger, StorageError
+from chatledger import InvalidArgument, Ledger, Newest, StorageError, Turns
 from chatledger.admin import migrate
 from chatledger.storage.databases.retries import Retries
 from tests.checks import findings_of
@@ -27,15 +27,15 @@ Call = Callable[[Ledger], Awaitable[object]]
 
 
 async def small(ledger: Ledger) -> None:
-    assert (await ledger.messages.history(THREAD, last=5)).version >= 5
+    assert (await ledger.messages.history(THREAD, Newest(5))).last_seq >= 5
 
 
 async def whole(ledger: Ledger) -> None:
-    assert (await ledger.messages.history(THREAD)).version >= 5
+    assert (await ledger.messages.history(THREAD)).last_seq >= 5
 
 
 async def turns(ledger: Ledger) -> None:
-    assert (await ledger.messages.history(THREAD, last_turns=1)).version >= 5
+    assert (await ledger.messages.history(THREAD, Turns(1))).last_seq >= 5
 
 
 async def get(ledger: Ledger) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, VersionConflict
+from chatledger import ChatMessage, Ledger, Newest, VersionConflict
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import turn
@@ -26,10 +26,10 @@ async def reader(ledger: Ledger) -> Ledger:
 async def assert_all_stored(reader: Ledger, acknowledged: list[Acknowledged]) -> None:
     assert len({name for name, _, _ in acknowledged}) == WRITERS * TURNS
     history = await reader.messages.history(THREAD)
-    assert history.version == WRITERS * TURNS * TURN
+    assert history.last_seq == WRITERS * TURNS * TURN
     assert_whole(history.messages, acknowledged)
     assert await findings_of(reader, THREAD) == []
-    assert (await reader.threads.get(THREAD)).message_count == history.version
+    assert (await reader.threads.get(THREAD)).message_count == history.last_seq
 
 
 async def test_writers_on_one_thread(database: Database, reader: Ledger) -> None:
@@ -62,11 +62,11 @@ async def test_writers_that_share_a_ledger_and_expect_a_version(reader: Ledger) 
 
     async def insist(name: str) -> Acknowledged:
         while True:
-            version = (await reader.messages.history(THREAD, last=0)).version
+            version = (await reader.messages.history(THREAD, Newest(0))).last_seq
             with contextlib.suppress(VersionConflict):
                 stored = await reader.messages.append(THREAD, turn(ids=f"{name}/"), expected_version=version)
-                assert stored.first_seq == version + 1
-                return name, stored.first_seq, stored.last_seq
+                assert stored.messages[0].seq == version + 1
+                return name, stored.messages[0].seq, stored.last_seq
 
     acknowledged = await asyncio.gather(*(insist(f"w{number}") for number in range(8)))
     assert_whole((await reader.messages.history(THREAD)).messages, acknowledged)

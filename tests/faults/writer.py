@@ -28,7 +28,7 @@ async def append_turns(ledger: Ledger, name: str, turns: int, acknowledge: Calla
     number = 0
     while turns == 0 or number < turns:
         stored = await ledger.messages.append(THREAD, turn(ids=f"{name}.{number}/"), run_id=f"run of {name}")
-        acknowledge((f"{name}.{number}", stored.first_seq, stored.last_seq))
+        acknowledge((f"{name}.{number}", stored.messages[0].seq or 0, stored.last_seq))
         number += 1
 
 

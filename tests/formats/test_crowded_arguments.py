@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, History, ToolCall
-from chatledger.formats.history import HistoryFormat
-from chatledger.formats.model_view import provider_names
-from chatledger.formats.registry import BUILT_IN
-from chatledger.models import FormattedHistory
+from chatledger import ChatMessage, ToolCall
+from chatledger.formats.history import encode
+from chatledger.formats.model_view import model_view, provider_names
+from chatledger.formats.registry import BUILT_IN, get_codec
+from chatledger.models import Loss, Repair
 from chatledger.models.json_scan import scan
 from chatledger.models.limits import MOST_VALUES
 
@@ -19,14 +20,18 @@ TEXT = '{"a":[' + "1," * MOST_VALUES + "1]}"
 FITS = '{"a":[' + "1," * (MOST_VALUES - 10) + "1]}"
 
 
-def written(name: str, arguments: str, view: Any) -> FormattedHistory:
-    """A conversation with a call, in a format."""
+def written(name: str, arguments: str, view: str) -> tuple[Any, Sequence[Loss], list[Repair]]:
+    """A conversation with a call, in a format: its payload, its losses and its repairs."""
     asked = [
         ChatMessage(role="user", content="?", seq=1),
         ChatMessage(role="assistant", tool_calls=[ToolCall(id="c", name="f", arguments=arguments)], seq=2),
         ChatMessage(role="tool", tool_call_id="c", name="f", content="r", seq=3),
     ]
-    return HistoryFormat.of(name, view=view, as_="dicts", carry=False).write(History("t", 0, asked, 3, mark="m"))
+    if view == "model":
+        viewed, repairs = model_view(get_codec(name), asked)
+        return viewed.payload, viewed.find_losses(), repairs
+    encoded = encode(name, asked, kind="dicts")
+    return encoded.payload, encoded.losses, []
 
 
 VIEWS = [(name, "stored") for name in BUILT_IN] + [(name, "model") for name in provider_names()]
@@ -41,9 +46,9 @@ def test_crowded_arguments_are_passed_on_as_text(name: str, view: str, monkeypat
         return decode(own, text, *given)
 
     monkeypatch.setattr(json.JSONDecoder, "decode", noting)
-    found = written(name, TEXT, view)
-    assert TEXT in texts_of(found.payload)
-    assert len(found.losses) < 10  # they are found when they are read
+    payload, losses, _ = written(name, TEXT, view)
+    assert TEXT in texts_of(payload)
+    assert len(losses) < 10
     assert max(parsed) < MOST_VALUES / 2
 
 
@@ -59,9 +64,9 @@ def texts_of(payload: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
 def test_a_model_that_takes_text_gets_it_unchanged(name: str) -> None:
-    assert written(name, TEXT, "model").repairs == ()
+    assert written(name, TEXT, "model")[2] == []
 
 
 def test_arguments_that_fit_are_parsed() -> None:
-    [_, asked, _] = written("anthropic", FITS, "stored").payload["messages"]
+    [_, asked, _] = written("anthropic", FITS, "stored")[0]["messages"]
     assert [block["input"] for block in asked["content"] if "input" in block] == [json.loads(FITS)]

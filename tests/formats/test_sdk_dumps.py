@@ -30,7 +30,7 @@ async def test_a_field_of_the_openai_sdk_is_stored_under_the_name_of_its_api(led
     for thread_id, payload in (("objects", [function, custom]), ("dicts", [CALL, CUSTOM])):
         await ledger.threads.create(thread_id)
         await ledger.messages.append(thread_id, Payload(payload, "openai-responses"))
-        history = await ledger.history(thread_id, format="openai-responses")
+        history = (await ledger.messages.history(thread_id)).encode("openai-responses")
         stored.append([{**item} for item in history.payload])
     assert stored[1] == [CALL, CUSTOM]
     assert stored[0] == stored[1]

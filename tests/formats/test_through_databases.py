@@ -43,11 +43,11 @@ class Store:
 async def _back(ledger: Ledger, payload: Any, named: str | None, read_as: RoundTrip) -> tuple[Any, Any]:
     thread_id = (await ledger.threads.create(rules="lenient")).thread_id
     await ledger.messages.append(thread_id, Payload(payload, named), rules="lenient")
-    dicts = await ledger.history(thread_id, format=read_as.format, as_="dicts")
+    dicts = (await ledger.messages.history(thread_id)).encode(read_as.format, as_="dicts")
     assert list(dicts.losses) == []
     if read_as.levels is None:
         return dicts.payload, None
-    return dicts.payload, (await ledger.history(thread_id, format=read_as.format, as_="models")).payload
+    return dicts.payload, ((await ledger.messages.history(thread_id)).encode(read_as.format, as_="models")).payload
 
 
 @pytest.fixture

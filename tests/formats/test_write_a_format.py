@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatLedgerError, Ledger, Payload
+from chatledger import ChatLedgerError, Ledger, Oldest, Payload
 from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats import format_names, get_codec, recognise, register, registry
 from tests.cli.commands import SOURCE, chatledger
@@ -66,11 +66,11 @@ def test_the_program_of_the_page_registers_it(monkeypatch: pytest.MonkeyPatch) -
 async def test_a_thread_of_the_format_reads_as_any_other(ledger: Ledger) -> None:
     thread_id = (await ledger.threads.create(rules="strict")).thread_id
     await ledger.messages.append(thread_id, Payload(TALK))
-    assert json.dumps((await ledger.history(thread_id, format="acme")).payload) == json.dumps(TALK)
+    assert json.dumps(((await ledger.messages.history(thread_id)).encode("acme")).payload) == json.dumps(TALK)
     for start in range(len(TALK)):
-        page = await ledger.history(thread_id, format="acme", after=start, limit=2)
+        page = (await ledger.messages.history(thread_id, Oldest(2, after=start), branch=0)).encode("acme")
         assert json.dumps(page.payload) == json.dumps(TALK[start : start + 2])
-    chat = await ledger.history(thread_id, format="openai-chat", view="model")
+    chat = await ledger.messages.prompt(thread_id, "openai-chat")
     assert [message["role"] for message in chat.payload] == ["user", "assistant", "tool", "assistant"]
     assert [checked.findings async for checked in ledger.check(thread_id)] == [[]]
 
@@ -84,7 +84,7 @@ async def test_a_thread_of_another_format_reads_as_this_one(ledger: Ledger) -> N
     await ledger.messages.append(
         thread_id, Payload([{"role": "user", "name": "ada", "content": "Thanks"}], "openai-chat")
     )
-    history = await ledger.history(thread_id, format="acme")
+    history = (await ledger.messages.history(thread_id)).encode("acme")
     assert history.payload[-1] == {"who": "human", "says": "Thanks"}
     assert [(loss.code, loss.seq) for loss in history.losses if loss.seq == 5] == [("name", 5)]
 
@@ -95,9 +95,9 @@ async def test_an_invalid_payload_is_refused_with_its_path(ledger: Ledger) -> No
     with pytest.raises(DecodeError, match=r"^\[1\]: expected an object whose `who` is one of boss, human"):
         await ledger.messages.append(thread_id, Payload([TALK[0], {"who": "cat"}], "acme"))
     with pytest.raises(ChatLedgerError, match="acme has no classes of its own"):
-        await ledger.history(thread_id, format="acme", as_="models")
+        (await ledger.messages.history(thread_id)).encode("acme", as_="models")
     with pytest.raises(UnknownFormat, match="no provider accepts the format 'acme'"):
-        await ledger.history(thread_id, format="acme", view="model")
+        await ledger.messages.prompt(thread_id, "acme")  # type: ignore[arg-type]
     assert (await ledger.messages.history(thread_id)).messages == []
 
 

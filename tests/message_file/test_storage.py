@@ -37,7 +37,7 @@ async def test_a_turn_is_a_conversation_that_any_format_reads(file: MessageFile,
     file.add_function_call("message_1", "forecast", {"city": "Tokyo"}).add_output(ran("21\n"))
     message.add_output(said("21 degrees"))
     await file.save()
-    history = await ledger.history("t", format="openai-chat")
+    history = (await ledger.messages.history("t")).encode("openai-chat")
     call = {"name": "forecast", "arguments": '{"city":"Tokyo"}'}
     assert history.payload == [
         {"role": "user", "name": "message_1", "content": "How warm?"},
@@ -49,7 +49,7 @@ async def test_a_turn_is_a_conversation_that_any_format_reads(file: MessageFile,
         {"role": "tool", "tool_call_id": "message_1_func_1", "content": "stdout> 21"},
         {"role": "assistant", "name": "weather", "content": "21 degrees"},
     ]
-    assert all(message.violations == [] for message in history.messages)
+    assert all(message.violations == [] for message in await ledger.messages.history("t"))
 
 
 async def test_outputs_of_the_last_turn_become_messages_when_they_come(file: MessageFile, ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from sqlalchemy import Connection, inspect, text
 
-from chatledger import Ledger, Thread
+from chatledger import Ledger, Newest, Thread
 from chatledger.admin import migrate
 from chatledger.types import Branch
 from tests.conftest import Database
@@ -65,7 +65,7 @@ async def test_a_released_database_is_written_on(upgraded: Database) -> None:
     async with Ledger.open(upgraded.url) as ledger:
         for thread in await ledger.threads.list():
             appended = await ledger.messages.append(thread.thread_id, turn(), on_open_calls="close", rules="lenient")
-            assert (await ledger.messages.history(thread.thread_id, last=5)).messages == appended.messages
+            assert (await ledger.messages.history(thread.thread_id, Newest(5))).messages == appended.messages
 
 
 def test_an_upgraded_database_equals_a_new_one(upgraded: Database, other: Database) -> None:

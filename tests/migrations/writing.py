@@ -22,7 +22,7 @@ from typing import Any
 
 import asyncpg
 
-from chatledger import ChatLedgerError, ChatMessage, Ledger
+from chatledger import ChatLedgerError, ChatMessage, Ledger, Newest
 from chatledger.admin import migrate
 from chatledger.storage.upgrade import versions
 from tests.conftest import Database
@@ -137,10 +137,10 @@ class TodaysClient:
 
     async def append(self, thread: str, messages: Sequence[Message], run: str) -> int:
         given = [ChatMessage(role=role, content=text) for role, text in messages]
-        return (await self._ledger.messages.append(thread, given, run_id=run)).first_seq
+        return (await self._ledger.messages.append(thread, given, run_id=run)).messages[0].seq or 0
 
     async def newest(self, thread: str, count: int) -> list[Message]:
-        history = await self._ledger.messages.history(thread, last=count)
+        history = await self._ledger.messages.history(thread, Newest(count))
         return [(message.role, message.text) for message in history.messages]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chatledger import ChatMessage, History, Thread
+from chatledger import ChatMessage, History, Mark, Thread
 from chatledger.models import Branch
 from chatledger.types import Deleted, Page
 
@@ -38,5 +38,5 @@ def test_a_deletion_counts_its_rows() -> None:
 def test_pages_and_histories_are_read_like_lists() -> None:
     message = ChatMessage(role="user")
     assert ([*Page([1, 2])], len(Page([1, 2])), len(Page([]))) == ([1, 2], 2, 0)
-    history = History("t", 0, [message], 1, mark="")
+    history = History("t", 0, [message], None, Mark("m"), 1)
     assert ([*history], len(history)) == ([message], 1)

@@ -113,7 +113,7 @@ async def test_a_server_that_is_told_to_stop_answers_what_it_was_asked(database:
             assert status == 201
             answered[threads[0]] += 1
             await asyncio.to_thread(server.process.wait, 10)
-        stored = {thread: (await ledger.messages.history(thread)).version for thread in threads}
+        stored = {thread: (await ledger.messages.history(thread)).last_seq for thread in threads}
     assert stored == answered
 
 

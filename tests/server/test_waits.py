@@ -162,19 +162,19 @@ async def test_the_count_notices_what_the_loop_does(filled: httpx.AsyncClient, m
 IMPORTS = """
 import sys
 from contextlib import suppress
-from chatledger import ChatLedgerError, ChatMessage, History, Ledger
+from chatledger import ChatLedgerError, ChatMessage, Ledger
 from chatledger.server import Caller, create_app
 create_app(Ledger.open(sys.argv[1]), authenticate=Caller)
 before = set(sys.modules)
 from chatledger.formats import format_names, recognise
-from chatledger.formats.history import HistoryFormat
+from chatledger.formats.history import encode, prompt
 with suppress(ChatLedgerError):
     recognise([[]])
-history = History("t", 0, [ChatMessage(role="user", content="a")], 1, mark="m")
+messages = [ChatMessage(role="user", content="a")]
 for name in format_names():
-    for view in ("stored", "model"):
-        with suppress(ChatLedgerError):
-            HistoryFormat.of(name, view=view, as_="dicts", carry=False).write(history)
+    with suppress(ChatLedgerError):
+        encode(name, messages, kind="dicts")
+        prompt(name, messages, "dicts")
 print(sorted(name for name in sys.modules.keys() - before if name.startswith("chatledger")))
 """
 

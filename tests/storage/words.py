@@ -18,6 +18,7 @@ from chatledger import (
     ThinkPart,
     Thread,
     ToolCall,
+    Turns,
 )
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
@@ -138,7 +139,7 @@ async def _histories(ledger: Ledger) -> Any:
 
 async def _windows(ledger: Ledger) -> Any:
     """By another way through the storage than a whole small branch."""
-    return [(await ledger.messages.history(name, branch=0, last_turns=9)).messages for name in ("t", "u", "loaded")]
+    return [(await ledger.messages.history(name, Turns(9), branch=0)).messages for name in ("t", "u", "loaded")]
 
 
 def _items(page: Page[Any]) -> list[Any]:

@@ -1,7 +1,7 @@
 """Calls that type checkers refuse, each line for its own reason: as old programs or hurried authors write them."""
 
 HEAD = """\
-from chatledger import ChatMessage, Encryption, KeyRing, Ledger, Payload, PostgreSQL, Transaction, blocking
+from chatledger import ChatMessage, Encryption, KeyRing, Ledger, Newest, Payload, PostgreSQL, Transaction, blocking
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 
@@ -41,6 +41,12 @@ WRONG = (
     "Encryption(None)",
     "ledger.replica(7)",
     'await ledger.messages.history("t", min_position="0/1")',
+    'await ledger.messages.history("t", last=3)',
+    'await ledger.messages.history("t", user_id="ada")',
+    'await ledger.messages.history("t", Newest(3, after="x"))',
+    'await ledger.messages.history("t", Newest(3, before="0.3"))',
+    'await ledger.messages.prompt("t", "kosong")',
+    'await ledger.messages.prompt("t", "openai-chat", 8000)',
     'await ledger.messages.append("t", message, kv_expected={"a": 1})',
     'Ledger.open("chat.db").threads',
 )

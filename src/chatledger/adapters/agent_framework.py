@@ -26,8 +26,10 @@ from chatledger.arguments import INT_OR_NONE, RULES, STR, STR_OR_NONE, Kind, req
 from chatledger.errors import DecodeError, EncodeError, StorageError, ThreadNotFound, VersionConflict
 from chatledger.formats.agent_framework import CODEC
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, History, RulesLevel, continues
+from chatledger.models import ChatMessage, Newest, RulesLevel, Turns, continues
 from chatledger.models.json import JsonValue
+from chatledger.models.windows import Window
+from chatledger.repositories.history import History
 
 with importing("agent_framework", extra="agent-framework", name="the Microsoft Agent Framework"):
     from agent_framework import AgentSession, HistoryProvider, SessionStore
@@ -107,7 +109,7 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
         left out. So is a message that the framework refuses; the logger `chatledger.adapters` reports its seq.
         """
         try:
-            history = await self._history(session_id, last_turns=self.last_turns)
+            history = await self._history(session_id, None if self.last_turns is None else Turns(self.last_turns))
         except ThreadNotFound:
             return []
         messages = _objects(history)
@@ -132,12 +134,8 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
         if messages:
             await settled(self._save(session_id, _Batch.of(messages)))
 
-    async def _history(
-        self, session_id: str | None, *, last_turns: int | None = None, newest: int | None = None
-    ) -> History:
-        return await self._ledger.messages.history(
-            session_id or self.default_session, last_turns=last_turns, newest=newest, partials=False
-        )
+    async def _history(self, session_id: str | None, window: Window | None = None) -> History:
+        return await self._ledger.messages.history(session_id or self.default_session, window)
 
     # --- Saving -------------------------------------------------------------------------------------------------------
 
@@ -174,7 +172,7 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
         """
         newest = size + 1
         while True:
-            history = await self._history(session_id, newest=newest)
+            history = await self._history(session_id, Newest(newest))
             stored = CODEC.encode(history.messages).payload
             if len(stored) > size or history.previous_cursor is None:
                 return stored, history.mark

@@ -35,7 +35,8 @@ from chatledger.formats.google_adk.session import (
 )
 from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, ChatMessage, History, Page, RulesLevel
+from chatledger.models import Appended, ChatMessage, Newest, Page, RulesLevel
+from chatledger.repositories.history import History
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.transaction import Transaction, as_user
 
@@ -97,7 +98,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             await own.threads.create(place.thread_id, kind=app_name, rules=self._rules, created_at=created)
             await delta.put(to, place)
             empty = await to.messages.append(place.thread_id, [], user_id=user_id)
-            return None if empty.version else empty.mark  # another writer came first: its event is compared
+            return None if empty.last_seq else empty.mark  # another writer came first: its event is compared
 
         try:
             # Only state needs a transaction, which takes twice as many statements.
@@ -203,7 +204,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     async def _mark_without_marker(self, session: Session, event: Event, place: Place) -> str:
         """The mark of the stored session, for one that was not loaded from here but ends with the same event."""
-        history = await self._ledger.messages.history(place.thread_id, newest=1, user_id=place.user_id)
+        history = await self._of(place).messages.history(place.thread_id, Newest(1))
         stored = events_of(history.messages)
         last = stored[-1].write().get("id") if stored else None
         known = session.events[-1].id if session.events else None
@@ -213,13 +214,17 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
+    def _of(self, place: Place) -> Ledger:
+        """The ledger as the user of the session sees it."""
+        return self._ledger.user(place.user_id)
+
     async def _read(self, place: Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
         count = None if config is None else config.num_recent_events
         since = None if config is None else config.after_timestamp
         if count == 0 or (count is not None and since is None):
             history, written = await self._last(place, count)
             return history, _events(history, written)
-        history = await self._ledger.messages.history(place.thread_id, user_id=place.user_id, partials=False)
+        history = await self._of(place).messages.history(place.thread_id)
         events = _events(history, events_of(history.messages))
         if since is not None:
             events = [event for event in events if event.timestamp >= since]
@@ -229,9 +234,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """The last events of a session. An event of several results is several messages, so some more are read."""
         newest = count + count // 2 + 1
         while True:
-            history = await self._ledger.messages.history(
-                place.thread_id, newest=newest, user_id=place.user_id, partials=False
-            )
+            history = await self._of(place).messages.history(place.thread_id, Newest(newest))
             written = events_of(history.messages)
             if len(written) >= count or history.previous_cursor is None:
                 return history, written[-count:] if count else []

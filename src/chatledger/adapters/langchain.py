@@ -21,7 +21,7 @@ from chatledger.errors import DecodeError, EncodeError, StorageError, ThreadNotF
 from chatledger.formats.langchain.codec import CODEC, as_model
 from chatledger.formats.wire.plain import dumped, require_json
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models import ChatMessage, RulesLevel, Turns
 
 with importing("langchain_core", extra="langchain", name="LangChain"):
     from langchain_core.chat_history import BaseChatMessageHistory
@@ -79,7 +79,8 @@ class LedgerChatMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  #
         error with its seq.
         """
         try:
-            history = await self._ledger.messages.history(self.session_id, last_turns=self._last_turns, partials=False)
+            window = None if self._last_turns is None else Turns(self._last_turns)
+            history = await self._ledger.messages.history(self.session_id, window)
         except ThreadNotFound:
             return []
         models = []

@@ -21,12 +21,14 @@ from chatledger.adapters.write import append, append_within, in_transaction, set
 from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import DecodeError, DraftLive, InvalidCursor, NothingToSend, ThreadNotFound
 from chatledger.formats import get_codec
-from chatledger.formats.history import HistoryFormat
+from chatledger.formats.history import prompt
 from chatledger.formats.openai_responses import as_items
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, History, RulesLevel
+from chatledger.models import ChatMessage, Cursor, Newest, Oldest, RulesLevel, Turns
 from chatledger.models.trusted import copy_with
+from chatledger.models.windows import Window
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import History
 from chatledger.storage.repositories.removal import rewind_to
 from chatledger.transaction import Transaction
 
@@ -113,7 +115,7 @@ class ChatLedgerSession:
             if wanted is None or not 0 < wanted < _ALL:
                 return (await self._read()).items
             if self._window == "turns":
-                return (await self._read(last_turns=wanted)).items
+                return (await self._read(Turns(wanted))).items
             return await self._last_items(wanted)
         except ThreadNotFound:
             return []
@@ -144,10 +146,8 @@ class ChatLedgerSession:
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    async def _read(self, *, newest: int | None = None, last_turns: int | None = None) -> _Read:
-        history = await self._ledger.messages.history(
-            self.session_id, newest=newest, last_turns=last_turns, partials=False
-        )
+    async def _read(self, window: Window | None = None) -> _Read:
+        history = await self._ledger.messages.history(self.session_id, window)
         items = _accepted(history) if self._view == "model" else _items(history.messages)
         return _Read(items, history.previous_cursor is None)
 
@@ -155,7 +155,7 @@ class ChatLedgerSession:
         """Nearly every message has an item or more; a custom one, which no model sees, has none."""
         newest = count
         while True:
-            read = await self._read(newest=newest)
+            read = await self._read(Newest(newest))
             if len(read.items) >= count or read.is_all:
                 return read.items[-count:]
             newest *= 2
@@ -192,7 +192,7 @@ class ChatLedgerSession:
         """The items of the message that was popped. Of another format, a result is written like the call before it."""
         before = []
         if last.format != FORMAT:
-            before = (await transaction.messages.history(self.session_id, newest=1)).messages
+            before = (await transaction.messages.history(self.session_id, Newest(1))).messages
         return _items([*before, last])[len(_items(before)) :]
 
     def _shortened(self, message: ChatMessage, items: Sequence[Item]) -> list[ChatMessage]:
@@ -217,7 +217,8 @@ class ChatLedgerSession:
         newest: int | None = limit
         while True:
             try:
-                history = await self._ledger.messages.history(self.session_id, newest=newest, partials=False)
+                window = None if newest is None else Newest(newest)
+                history = await self._ledger.messages.history(self.session_id, window)
             except ThreadNotFound:
                 return _CompactionSnapshot([], True, _nothing_to_replace)
             places = [_Place(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(_items([one]))]
@@ -276,9 +277,9 @@ class ChatLedgerSession:
         """Retract the messages at the beginning, and of the next one the first items, as long as they are expired.
         Returns whether nothing is left. A call or a result ends it, because it would part a pair.
         """
-        after: int | None = None
+        after: Cursor | None = None
         while True:
-            page = await transaction.messages.history(self.session_id, limit=_PAGE, after=after)
+            page = await transaction.messages.history(self.session_id, Oldest(_PAGE, after=after))
             for message in page:
                 items = _items([message])
                 left = list(dropwhile(expired, items))
@@ -336,7 +337,7 @@ async def _nothing_to_replace(start: int, output: list[Item]) -> bool:
 def _accepted(history: History) -> list[Item]:
     """The items that OpenAI accepts; none if a repair leaves nothing, as of messages that no model sees."""
     try:
-        payload = HistoryFormat.of(FORMAT, view="model", as_="dicts", carry=False).write(history).payload
+        payload, _ = prompt(FORMAT, history.messages, "dicts")
     except NothingToSend:
         return []
     return as_items(payload)

@@ -22,8 +22,6 @@ from chatledger.models import (
     Feedback,
     FeedbackComparison,
     FeedbackSummary,
-    FormattedHistory,
-    History,
     Hit,
     KvValue,
     LedgerStats,
@@ -46,12 +44,13 @@ from chatledger.models import (
 )
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
+from chatledger.models.windows import Window
 from chatledger.repositories.erasures import Owner
+from chatledger.repositories.history import History, Prompt, PromptFormat
 from chatledger.repositories.threads import Unset
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.databases.postgresql_options import PostgreSQL
-from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.drafts import Pace
 from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.kv import KvScope
@@ -181,40 +180,13 @@ class MessageRepository:
         on_difference: Literal["error", "branch"] = "error",
     ) -> Appended: ...
     def history(
-        self,
-        thread_id: str,
-        *,
-        branch: int | None = None,
-        limit: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        newest: int | None = None,
-        last: int | None = None,
-        last_turns: int | None = None,
-        max_tokens: int | None = None,
-        count_tokens: CountTokens | None = None,
-        run_id: str | None = None,
-        user_id: str | None = None,
-        partials: bool = True,
+        self, thread_id: str, window: Window | None = None, *, branch: int | None = None, run_id: str | None = None
     ) -> History: ...
-    def sizes(
-        self,
-        thread_id: str,
-        *,
-        branch: int | None = None,
-        limit: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        newest: int | None = None,
-        last_turns: int | None = None,
-        run_id: str | None = None,
-        partials: bool = True,
-    ) -> dict[int, int]: ...
-    def iterate(
-        self, thread_id: str, *, branch: int | None = None, partials: bool = True
-    ) -> Generator[ChatMessage]: ...
+    def prompt(
+        self, thread_id: str, format: PromptFormat, window: Window | None = None, *, branch: int | None = None
+    ) -> Prompt: ...
+    def iterate(self, thread_id: str, *, branch: int | None = None) -> Generator[ChatMessage]: ...
     def follow(self, thread_id: str, *, cursor: str | None = None) -> Generator[ThreadChange]: ...
-    def names(self, thread_id: str, *, format: str) -> set[str]: ...
     def get(self, thread_id: str, message_id: str) -> ChatMessage: ...
     def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage: ...
     def revisions(
@@ -378,27 +350,6 @@ class Ledger:
         until: datetime | None = None,
         prices: bool | RunPrices = False,
     ) -> Sequence[LedgerStats]: ...
-    def history(
-        self,
-        thread_id: str,
-        *,
-        format: str,
-        view: Literal["stored", "model"] = "stored",
-        as_: Literal["models", "dicts"] | None = None,
-        carry: bool = False,
-        branch: int | None = None,
-        limit: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        newest: int | None = None,
-        last: int | None = None,
-        last_turns: int | None = None,
-        max_tokens: int | None = None,
-        count_tokens: CountTokens | None = None,
-        run_id: str | None = None,
-        user_id: str | None = None,
-        partials: bool = True,
-    ) -> FormattedHistory: ...
     @classmethod
     def open(
         cls,
@@ -457,27 +408,6 @@ class Transaction:
         until: datetime | None = None,
         prices: bool | RunPrices = False,
     ) -> Sequence[LedgerStats]: ...
-    def history(
-        self,
-        thread_id: str,
-        *,
-        format: str,
-        view: Literal["stored", "model"] = "stored",
-        as_: Literal["models", "dicts"] | None = None,
-        carry: bool = False,
-        branch: int | None = None,
-        limit: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        newest: int | None = None,
-        last: int | None = None,
-        last_turns: int | None = None,
-        max_tokens: int | None = None,
-        count_tokens: CountTokens | None = None,
-        run_id: str | None = None,
-        user_id: str | None = None,
-        partials: bool = True,
-    ) -> FormattedHistory: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
 

@@ -76,7 +76,7 @@ def _migrate(url: str | None) -> None:
 async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -> str:
     """Run the steps, and return the id of the thread that they continue."""
     from chatledger.ids import derived_id
-    from chatledger.models import Feedback, Payload, Usage
+    from chatledger.models import Feedback, Payload, Turns, Usage
     from chatledger.transfer.plan import ImportOptions
 
     done(f"opened {place}")
@@ -86,14 +86,15 @@ async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -
     done(f"imported {' and '.join(SAMPLES)}: {'; '.join(describe(report))}")
     thread_id = derived_id("record id", THREAD_OF)
     await ledger.runs.start(thread_id, run_id=RUN, agent="travel-desk", model="demo-model")
+
     appended = await ledger.messages.append(
         thread_id, Payload(live_turn(), "openai-chat"), run_id=RUN, idempotency_key="demo-turn-1"
     )
     await ledger.runs.finish(RUN, status="completed", usage=Usage(input_tokens=412, output_tokens=58))
     already = " (stored before; a repeat stores nothing twice)" if appended.replayed else ""
     done(f"appended a turn, checked by strict rules: {plural(len(appended.messages), 'message')}{already}")
-    history = await ledger.messages.history(thread_id, last_turns=1)
-    done(f"read the thread's last turn: messages {history.messages[0].seq} to {history.version}")
+    history = await ledger.messages.history(thread_id, Turns(1))
+    done(f"read the thread's last turn: messages {history.messages[0].seq} to {history.last_seq}")
     await ledger.feedback.record(Feedback(run_id=RUN, key="stars", score=5, author="mei"), idempotency_key="demo-stars")
     for row in await ledger.feedback.summary(key="stars"):
         done(f"scored the run and read the summary: {row.key}, {row.count} × {row.mean:g} on average")
@@ -114,11 +115,12 @@ def live_turn() -> list[dict[str, object]]:
 
 async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
     from chatledger.cli.render import render
+    from chatledger.repositories.history import with_draft
 
     out = console()
     thread = await ledger.threads.get(thread_id)
     out.print("\nthe conversation, as `chatledger show` prints it:\n")
-    render(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
+    render(out, thread, with_draft(await ledger.messages.history(thread_id)), full=False)
     at = f" --url {shlex.quote(_place(url))}"
     name = _name()
     out.print(f"\nnext: {name} threads{at}    list the conversations")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, say
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import THREAD_HELP, Branch, Debug, Json, Latest, Tenant, Url, with_ledger
 from chatledger.cli.output import print_json
 from chatledger.cli.remarks import Remarks
@@ -14,7 +16,17 @@ from chatledger.cli.threads import require_thread, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.models import FormattedHistory
+    from chatledger.models import Loss, Repair
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the command prints."""
+
+    last_seq: int
+    payload: Any
+    repairs: Sequence[Repair]
+    losses: Sequence[Loss]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -59,21 +71,30 @@ def history(
     """
 
     async def work(ledger: Ledger) -> int:
-        found = await ledger.history(
-            await thread_id_of(ledger, thread, latest=latest),
-            format=format,
-            view=view,
-            as_="dicts",
-            max_tokens=max_tokens,
-            last_turns=last_turns,
-            branch=branch,
-        )
+        found = await _read(ledger, await thread_id_of(ledger, thread, latest=latest))
         if as_json:
             print_json(_with_account(found))
         else:
             print_json(found.payload)
             _say_account(found)
         return ExitCode.OK
+
+    async def _read(ledger: Ledger, thread_id: str) -> Found:
+        from chatledger import Tokens, Turns
+
+        if max_tokens is not None and last_turns is not None:
+            raise UsageError("give --max-tokens or --last-turns, not both")
+        window = None if last_turns is None else Turns(last_turns)
+        history = await ledger.messages.history(
+            thread_id, window if max_tokens is None else Tokens(max_tokens), branch=branch
+        )
+        if view == "model":
+            from chatledger.formats.history import prompt
+
+            payload, repairs = prompt(format, history.messages, "dicts")
+            return Found(history.last_seq, payload, repairs, ())
+        encoded = history.encode(format, as_="dicts")
+        return Found(history.last_seq, encoded.payload, (), encoded.losses)
 
     def check() -> None:
         from chatledger.formats import get_codec
@@ -84,16 +105,16 @@ def history(
     with_ledger(url, tenant, work, debug=debug, check=check)
 
 
-def _with_account(found: FormattedHistory) -> dict[str, object]:
+def _with_account(found: Found) -> dict[str, object]:
     return {
         "payload": found.payload,
-        "version": found.version,
+        "last_seq": found.last_seq,
         "repairs": [{"code": one.code, "seq": one.seq, "detail": one.detail} for one in found.repairs],
         "losses": [{"code": one.code, "seq": one.seq, "path": one.path} for one in found.losses],
     }
 
 
-def _say_account(found: FormattedHistory) -> None:
+def _say_account(found: Found) -> None:
     repairs, losses = Remarks(), Remarks()
     repairs.add_repairs(found.repairs)
     losses.add_losses(found.losses)

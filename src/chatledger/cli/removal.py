@@ -130,7 +130,9 @@ def redact(
         if as_json:
             print_json(redacted.model_dump() | {"dry_run": dry_run})
         elif dry_run:
-            [stored] = await ledger.messages.history(thread, branch=branch, after=seq - 1, limit=1)
+            from chatledger import Oldest
+
+            [stored] = await ledger.messages.history(thread, Oldest(1, after=seq - 1), branch=redacted.branch)
             say(f"message {seq} of {thread} has {_words_of(stored)} to redact; dry run, nothing is written")
         else:
             say(f"message {seq} of {thread} is redacted")

@@ -26,7 +26,8 @@ from chatledger.errors import ChatLedgerError
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.models import History, Page, Thread
+    from chatledger.models import Cursor, Newest, Oldest, Page, Thread
+    from chatledger.repositories.history import History, PromptFormat
     from chatledger.storage.repositories.thread_list import ThreadOrder
 
 
@@ -146,29 +147,22 @@ def show(
             "results.",
         ),
     ] = None,
-    last: Annotated[
-        int | None,
-        typer.Option(
-            "--last",
-            metavar="N",
-            min=0,
-            help="Print the newest whole turns, at most N messages in all but at least one turn.",
-        ),
-    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
             "--limit",
             metavar="N",
             min=0,
-            help="Print N messages: the first ones, those after --after or those before --before.",
+            help="Print N messages: the first ones, or those after --after.",
         ),
     ] = None,
     before: Annotated[
-        int | None, typer.Option("--before", metavar="SEQ", help="Print only messages before this seq.")
+        str | None,
+        typer.Option("--before", metavar="CURSOR", help="Print only messages before this cursor, or seq of --branch."),
     ] = None,
     after: Annotated[
-        int | None, typer.Option("--after", metavar="SEQ", help="Print only messages after this seq.")
+        str | None,
+        typer.Option("--after", metavar="CURSOR", help="Print only messages after this cursor, or seq of --branch."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print long texts in full.")] = False,
     html: Annotated[
@@ -182,7 +176,7 @@ def show(
 ) -> None:
     """Print a conversation with its calls, results and broken rules.
 
-    Prints the whole branch, or the part that --newest, --last, --limit, --before and --after choose. The options for
+    Prints the whole branch, or the part that --newest, --limit, --before and --after choose. The options for
     the neighbouring pages are then printed on stderr, or as cursors with --json.
 
     With --html, writes the same as a page that needs no server: with images and sound inside, and without scripts.
@@ -193,24 +187,25 @@ def show(
     async def work(ledger: Ledger) -> int:
         thread_id = await thread_id_of(ledger, thread, latest=latest)
         found = await ledger.threads.get(thread_id)
-        history = await ledger.messages.history(
-            thread_id, branch=branch, newest=newest, last=last, limit=limit, before=before, after=after
-        )
+        history = await ledger.messages.history(thread_id, _window(newest, limit, before, after), branch=branch)
         if html is not None:
             from chatledger.server.page.file import to_file
 
             _write(html, await to_file(ledger, found, history))
             say(f"wrote {plural(len(history), 'message')} to {html}")
-            _say_neighbours(history, next((size for size in (newest, last, limit) if size is not None), None))
+            _say_neighbours(history, newest if newest is not None else limit)
         elif as_json:
             cursors = {"previous_cursor": history.previous_cursor, "next_cursor": history.next_cursor}
             messages = [message.model_dump() for message in history]
-            print_json({"thread": found.model_dump(), "version": history.version, **cursors, "messages": messages})
+            draft = None if history.draft is None else history.draft.model_dump()
+            shown = {"last_seq": history.last_seq, **cursors, "messages": messages, "draft": draft}
+            print_json({"thread": found.model_dump(), **shown})
         else:
             from chatledger.cli.render import render
+            from chatledger.repositories.history import with_draft
 
-            render(console(), found, history.messages, full=full)
-            _say_neighbours(history, next((size for size in (newest, last, limit) if size is not None), None))
+            render(console(), found, with_draft(history), full=full)
+            _say_neighbours(history, newest if newest is not None else limit)
         return ExitCode.OK
 
     def check() -> None:
@@ -226,6 +221,26 @@ def _write(file: str, text: str) -> None:
 
     with text_file(file) as stream:
         stream.write(text)
+
+
+def _window(newest: int | None, limit: int | None, before: str | None, after: str | None) -> Newest | Oldest | None:
+    """Raises UsageError for options that do not go together."""
+    if (newest is not None and limit is not None) or (before is not None and after is not None):
+        raise UsageError("give --newest with --before, or --limit with --after")
+    from chatledger import Newest, Oldest
+    from chatledger.models.windows import MOST
+
+    if after is not None or limit is not None:
+        if before is not None or newest is not None:
+            raise UsageError("give --newest with --before, or --limit with --after")
+        return Oldest(MOST if limit is None else limit, after=_position(after))
+    if newest is None and before is None:
+        return None
+    return Newest(MOST if newest is None else newest, before=_position(before))
+
+
+def _position(text: str | None) -> Cursor | int | None:
+    return None if text is None else int(text) if text.isdecimal() else cast("Cursor", text)
 
 
 def _say_neighbours(history: History, size: int | None) -> None:
@@ -321,7 +336,7 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
     async for thread_id in thread_ids(ledger, thread):
         checked += 1
         try:
-            viewed = await ledger.history(thread_id, format=provider, view="model")
+            viewed = await ledger.messages.prompt(thread_id, cast("PromptFormat", provider))
         except NothingToSend as error:
             if error.reasons:  # without reasons the thread has no messages yet, which is no fault
                 empty = {"seq": None, "reason": "nothing-to-send", "detail": str(error)}

@@ -1,19 +1,18 @@
-"""A stored history in a format: as it is stored, or as the provider behind the format accepts it."""
+"""Stored messages in a format: as they are stored, or as the provider behind the format accepts them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from chatledger.errors import UnknownFormat
-from chatledger.formats.codec import Codec, Kind
+from chatledger.formats.codec import Kind
 from chatledger.formats.losses.later import LossesLater
 from chatledger.formats.losses.measure import write
 from chatledger.formats.model_view import get_provider, model_view
 from chatledger.formats.registry import BUILT_IN, get_codec, in_kind
-from chatledger.models import FormattedHistory, History, Loss, Repair
+from chatledger.models import ChatMessage, Encoded, Repair
 
 
 def load_built_in() -> None:
@@ -24,45 +23,29 @@ def load_built_in() -> None:
             get_provider(name)
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryFormat:
-    """How a history is to be written. `kind` None writes objects or dicts, whichever the messages came in as."""
+def encode(format: str, messages: Sequence[ChatMessage], *, kind: Kind | None = None, carry: bool = False) -> Encoded:  # noqa: A002
+    """The messages as they are stored. `kind` None writes objects or dicts, whichever they came in as. Raises
+    UnknownFormat, and EncodeError for a value that no object of the format can hold.
+    """
+    codec = get_codec(format)
+    find_losses = LossesLater.of(codec, messages, carry=carry)
+    payload = in_kind(codec, write(codec, messages, carry=carry).payload, messages, kind)
+    return Encoded(payload, find_losses)
 
-    codec: Codec
-    view: Literal["stored", "model"]
-    kind: Kind | None
-    carry: bool
 
-    @classmethod
-    def of(cls, format: str, *, view: Literal["stored", "model"], as_: Kind | None, carry: bool) -> HistoryFormat:  # noqa: A002
-        """Raises UnknownFormat, also for the model's view of a format that no provider stands behind."""
-        codec = get_codec(format)
-        if view == "model":
-            get_provider(codec.name)
-        return cls(codec, view, as_, carry)
+def require_provider(format: str) -> None:  # noqa: A002
+    """Raises UnknownFormat for a format that no provider stands behind."""
+    get_provider(get_codec(format).name)
 
-    def write(self, history: History) -> FormattedHistory:
-        """Raises EncodeError for a value that no object of the format can hold, and NothingToSend."""
-        if self.view == "model":
-            view, repairs = model_view(self.codec, history.messages)
-            return self._result(history, view.payload, view.find_losses, repairs)
-        find_losses = LossesLater.of(self.codec, history.messages, carry=self.carry)
-        return self._result(history, write(self.codec, history.messages, carry=self.carry).payload, find_losses)
 
-    def _result(
-        self,
-        history: History,
-        payload: Any,
-        find_losses: Callable[[], Sequence[Loss]],
-        repairs: Sequence[Repair] = (),
-    ) -> FormattedHistory:
-        return FormattedHistory(
-            payload=in_kind(self.codec, payload, history.messages, self.kind),
-            messages=history.messages,
-            version=history.version,
-            mark=history.mark,
-            repairs=tuple(repairs),
-            previous_cursor=history.previous_cursor,
-            next_cursor=history.next_cursor,
-            _find_losses=find_losses,
-        )
+def prompt(
+    format: str,  # noqa: A002
+    messages: Sequence[ChatMessage],
+    kind: Kind | None = None,
+) -> tuple[Any, tuple[Repair, ...]]:
+    """The messages as the provider accepts them, and what was changed. Raises UnknownFormat, EncodeError, and
+    NothingToSend if there would be no message, such as for an empty thread.
+    """
+    codec = get_codec(format)
+    view, repairs = model_view(codec, messages)
+    return in_kind(codec, view.payload, messages, kind), tuple(repairs)

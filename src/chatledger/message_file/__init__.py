@@ -36,7 +36,9 @@ from chatledger.ledger import Ledger, Transaction
 from chatledger.message_file.contents import Changes, Contents, find_changes
 from chatledger.models.outputs import ThreadAgent
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.branches import advance
+from chatledger.storage.repositories.find import list_names
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 
 _BATCH = 500
@@ -223,7 +225,7 @@ class MessageFile:
             appended = await tx.messages.append(
                 self._thread_id, batch, branch=changes.branch, expected_version=version, rules="lenient"
             )
-            version = appended.version
+            version = appended.last_seq
         return version
 
     async def load(self) -> None:
@@ -237,11 +239,11 @@ class MessageFile:
         history = await self._ledger.messages.history(self._thread_id)
         beside = await list_outputs(scope_of(self._ledger), self._thread_id)
         agents = await list_agents(scope_of(self._ledger), self._thread_id)
-        self._contents = Contents.read(history.messages, beside)
+        self._contents = Contents.read(with_draft(history), beside)
         self._roster = Roster(agents, self._registry)
         self._stored_agents = agents
-        self._branch, self._version, self._mark = history.branch, history.version, history.mark
-        self._names.note(await self._ledger.messages.names(self._thread_id, format=NAME))
+        self._branch, self._version, self._mark = history.branch, history.last_seq, history.mark
+        self._names.note(await list_names(scope_of(self._ledger), self._thread_id, NAME))
         self._names.note(item.name for item in self.get_items())
 
 

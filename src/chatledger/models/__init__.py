@@ -23,7 +23,7 @@ from chatledger.models.messages import (
 from chatledger.models.metrics import Metrics
 from chatledger.models.open_drafts import OpenDraft
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
+from chatledger.models.pages import Appended, Encoded, Loss, Page, Repair
 from chatledger.models.parts import (
     AudioPart,
     FilePart,
@@ -42,6 +42,7 @@ from chatledger.models.runs import Run, RunStatus, Usage
 from chatledger.models.summaries import FeedbackComparison, IntervalMethod, LedgerStats, RunPrices, UsageSummary
 from chatledger.models.thread_changes import ThreadChange, ThreadChangeKind
 from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
+from chatledger.models.windows import Cursor, Mark, Newest, Oldest, Position, Tokens, Turns
 
 __all__ = [
     "BACK",
@@ -55,16 +56,16 @@ __all__ = [
     "CallPlace",
     "ChangeKind",
     "ChatMessage",
+    "Cursor",
     "Deleted",
     "Delta",
+    "Encoded",
     "Erasure",
     "ErasureKind",
     "Feedback",
     "FeedbackComparison",
     "FeedbackSummary",
     "FilePart",
-    "FormattedHistory",
-    "History",
     "Hit",
     "HitField",
     "ImagePart",
@@ -76,15 +77,19 @@ __all__ = [
     "LedgerStats",
     "Limits",
     "Loss",
+    "Mark",
     "MediaPart",
     "Messages",
     "Metrics",
+    "Newest",
+    "Oldest",
     "OpaquePart",
     "OpenDraft",
     "Output",
     "Page",
     "Part",
     "Payload",
+    "Position",
     "Progress",
     "Put",
     "ReasoningDelta",
@@ -102,8 +107,10 @@ __all__ = [
     "ThreadAgent",
     "ThreadChange",
     "ThreadChangeKind",
+    "Tokens",
     "ToolCall",
     "ToolCallDelta",
+    "Turns",
     "Usage",
     "UsageSummary",
     "VideoPart",

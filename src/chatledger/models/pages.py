@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from chatledger.errors import DamagedCell, EncryptionError
+from chatledger.errors import DamagedCell, EncryptionError, InvalidArgument
 from chatledger.models.messages import ChatMessage
+from chatledger.models.windows import Mark
 
 T = TypeVar("T")
 
@@ -36,43 +37,6 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """A branch or a window of it, in one consistent state. Iterating over the history iterates over its messages.
-
-    A cursor is None if there are no messages in its direction: at the ends of the branch, or of the run that `run_id`
-    chose, and where a window between `after` and `before` reaches one of them. A window by `max_tokens` has no cursors,
-    because it may leave out messages in its middle, and neither has a window of size 0.
-
-    To poll for later messages, pass as `after=` the seq of the last message that you have, or 0, and not `next_cursor`,
-    which is None once a page reaches the end. A partial message is completed in its place, so poll with
-    `partials=False`, or from the seq before it. `messages.follow` does all this.
-    """
-
-    thread_id: str
-    """The thread."""
-    branch: int
-    """The branch that was read."""
-    messages: list[ChatMessage]
-    """The messages in order of seq."""
-    version: int
-    """The last position of the branch; 0 if it is empty."""
-    previous_cursor: int | None = None
-    """The seq to pass as `before=` for the messages before the window; None if there are none."""
-    next_cursor: int | None = None
-    """The seq to pass as `after=` for the messages after the window; None if there are none."""
-    mark: str = field(kw_only=True)
-    """The state of the branch, wherever the window ends. Pass it as `expected=`, and a write happens only if nobody has
-    written to the branch since. An opaque text of 32 characters that are safe in a URL.
-    """
-
-    def __iter__(self) -> Iterator[ChatMessage]:
-        return iter(self.messages)
-
-    def __len__(self) -> int:
-        return len(self.messages)
-
-
-@dataclass(frozen=True, slots=True)
 class Loss:
     """Something that a conversion could not express."""
 
@@ -88,26 +52,27 @@ class Loss:
 class Appended:
     """The result of an append."""
 
-    first_seq: int
-    """The position of the first message of the batch."""
-    last_seq: int
-    """The position of the last message of the batch."""
-    version: int
-    """The last position of the branch after the append."""
     messages: list[ChatMessage]
     """The messages as they were stored, with ids, positions and times filled in."""
+    mark: Mark
+    """The state of the branch after the append, to pass as `expected=`. The mark of a replay is already stale if other
+    messages followed the first call.
+    """
+    last_seq: int
+    """The last position of the branch after the append."""
     replayed: bool = False
     """Whether an earlier call with the same ids had stored the batch. This call then wrote nothing, and the other
     fields are those of the earlier call.
     """
     losses: Sequence[Loss] = ()
-    """The values of a payload that lenient rules accepted, and that could not be stored as they came. Only
-    `messages.append` reads a payload, so `messages.append` has none.
-    """
-    mark: str = field(kw_only=True)
-    """The state of the branch after the append, to pass as `expected=`. The mark of a replay is already stale if other
-    messages followed the first call.
-    """
+    """The values of a `Payload` that lenient rules accepted, and that could not be stored as they came."""
+
+    @property
+    def message(self) -> ChatMessage:
+        """The last message of the batch: the usual append has one. Raises InvalidArgument for an empty batch."""
+        if not self.messages:
+            raise InvalidArgument("messages", "is an empty batch, which has no message")
+        return self.messages[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +88,12 @@ class Repair:
 
 
 @dataclass(frozen=True)
-class FormattedHistory:
-    """A history in a provider's or framework's format."""
+class Encoded:
+    """Messages in a provider's or framework's format."""
 
     payload: Any
-    """The history as the format's own API takes it."""
-    messages: list[ChatMessage]
-    """The stored messages."""
-    version: int
-    """The last position of the branch, as in History."""
-    mark: str = field(kw_only=True)
-    """The state of the branch, as in History."""
-    repairs: Sequence[Repair] = field(default=())
-    """The changes that a model view made. Empty for the stored view."""
-    previous_cursor: int | None = None
-    """The seq to pass as `before=` for the messages before the window, as in History."""
-    next_cursor: int | None = None
-    """The seq to pass as `after=` for the messages after the window, as in History."""
-    _find_losses: Callable[[], Sequence[Loss]] = field(default=tuple, kw_only=True, repr=False, compare=False)
+    """The messages as the format's own API takes them."""
+    _find_losses: Callable[[], Sequence[Loss]] = field(default=tuple, repr=False, compare=False)
 
     @cached_property
     def losses(self) -> Sequence[Loss]:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import JsonObject
 from chatledger.models.messages import ChatMessage
+from chatledger.models.windows import Mark
 
 RulesLevel: TypeAlias = Literal["lenient", "strict", "ordered"]
 """How strictly messages are judged. lenient: keeps a message that breaks a rule, and records that in its `violations`.
@@ -62,7 +63,7 @@ class Branch(Model):
     """The seq of the last shared message; None if no message is shared: in the first branch, and in a fork at 0."""
     last_seq: int
     """The last position of the branch; 0 if it is empty. It grows with each message and each change."""
-    mark: Text
+    mark: Mark
     """The state of the branch, as in a history of it: pass it as `expected=`, so that nothing is written after a
     change.
     """

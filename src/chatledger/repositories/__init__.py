@@ -7,22 +7,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
-from types import NoneType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from chatledger.arguments import (
-    BOOL,
     FUNCTION_OR_NONE,
-    INT_OR_NONE,
-    STR,
     STR_OR_NONE,
     Kind,
     require,
 )
 from chatledger.errors import ChatLedgerError
-from chatledger.models import FormattedHistory, LedgerStats, Progress, RunPrices
+from chatledger.models import LedgerStats, Progress, RunPrices
 from chatledger.models.base import read_moment
-from chatledger.models.weight import apart
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
@@ -33,7 +28,6 @@ from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
 from chatledger.rules import CheckedThread
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.frame_rows import Chosen
 from chatledger.storage.repositories.frames import FrameTable, read_frames
@@ -44,8 +38,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 _TABLE = Kind("'messages', 'calls', 'runs' or 'scores'", words=get_args(FrameTable))
-_VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
-_OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts"))
 
 
 class Repositories:
@@ -147,73 +139,6 @@ class Repositories:
         """
         which = StatsFilter(by, read_moment("since", since), read_moment("until", until))
         return await read_stats(self._scope, which, prices)
-
-    async def history(
-        self,
-        thread_id: str,
-        *,
-        format: str,  # noqa: A002
-        view: Literal["stored", "model"] = "stored",
-        as_: Literal["models", "dicts"] | None = None,
-        carry: bool = False,
-        branch: int | None = None,
-        limit: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        newest: int | None = None,
-        last: int | None = None,
-        last_turns: int | None = None,
-        max_tokens: int | None = None,
-        count_tokens: CountTokens | None = None,
-        run_id: str | None = None,
-        user_id: str | None = None,
-        partials: bool = True,
-    ) -> FormattedHistory:
-        """Read a history in a provider's or framework's format: `.payload` is what that format's own API takes. The
-        arguments that choose the window, and the errors, are those of `messages.history`.
-
-            history = await ledger.history(thread_id, format="openai-chat", view="model", last_turns=20, partials=False)
-            answer = await client.chat.completions.create(model="gpt-5", messages=history.payload)
-
-        Messages that were stored in the same format come back as they were. For all others, `.losses` lists what the
-        format cannot express; `carry=True` keeps that in a free slot of the format, if it has one. `as_` chooses the
-        format's objects ("models") or dicts ("dicts"); the default is the one that the messages came in as. Pass
-        `partials=False` for a history that a model reads, because few formats can say that a message is still being
-        written.
-
-        `view="model"` returns what the provider of the format accepts; `.repairs` lists every change. It changes no
-        row, and ignores `carry`. A history that the provider accepts comes back as it is stored. `max_tokens` then
-        counts the stored messages without what a repair adds. Raises UnknownFormat for a format without a provider, and
-        NothingToSend if the payload would have no message, such as that of an empty thread. Raises EncodeError for
-        objects that the format does not have or that cannot hold a value.
-        """
-        require(STR, thread_id=thread_id, format=format)
-        require(STR_OR_NONE, run_id=run_id, user_id=user_id)
-        require(INT_OR_NONE, branch=branch, limit=limit, before=before, after=after)
-        require(INT_OR_NONE, newest=newest, last=last, last_turns=last_turns, max_tokens=max_tokens)
-        require(FUNCTION_OR_NONE, count_tokens=count_tokens)
-        require(BOOL, carry=carry, partials=partials)
-        require(_VIEW, view=view)
-        require(_OBJECTS, as_=as_)
-        from chatledger.formats.history import HistoryFormat
-
-        wanted = HistoryFormat.of(format, view=view, as_=as_, carry=carry)  # before the read, so it can refuse first
-        history = await self.messages.history(
-            thread_id,
-            branch=branch,
-            limit=limit,
-            before=before,
-            after=after,
-            newest=newest,
-            last=last,
-            last_turns=last_turns,
-            max_tokens=max_tokens,
-            count_tokens=count_tokens,
-            run_id=run_id,
-            user_id=user_id,
-            partials=partials,
-        )
-        return await apart(lambda: wanted.write(history), history.messages)
 
 
 def scope_of(ledger: Repositories) -> Scope:

@@ -27,10 +27,10 @@ from chatledger.models import (
     Alternative,
     Appended,
     ChatMessage,
-    History,
     Hit,
     Loss,
     Messages,
+    Oldest,
     Page,
     Revision,
     RulesLevel,
@@ -39,7 +39,10 @@ from chatledger.models import (
 from chatledger.models.base import read_moment
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
+from chatledger.models.weight import apart
+from chatledger.models.windows import Window
 from chatledger.removed import names_removed
+from chatledger.repositories.history import History, Prompt, PromptFormat, history_of
 from chatledger.repositories.payloads import read_messages
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
@@ -52,13 +55,12 @@ from chatledger.storage.append.request import (
     require_messages,
 )
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.history.sizes import stored_sizes
-from chatledger.storage.history.tokens import CountTokens
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Section
+from chatledger.storage.history.window import Window as Asked
 from chatledger.storage.repositories.alternatives import alternatives_of
 from chatledger.storage.repositories.cursors import page_size, part_of
 from chatledger.storage.repositories.drafts import Draft, Pace
-from chatledger.storage.repositories.find import find_messages, find_names, get_message
+from chatledger.storage.repositories.find import find_messages, get_message
 from chatledger.storage.repositories.follow import follow
 from chatledger.storage.repositories.follow_cursor import read_start
 from chatledger.storage.repositories.places import MESSAGE, read_place
@@ -332,17 +334,16 @@ class MessageRepository:
     ) -> Appended:
         branch = options["branch"]
         for last_attempt in (False, False, True):
-            history = await self.history(thread_id, branch=branch)
+            history = await self._scope.history(Asked.of(self._scope.tenant, thread_id, branch))
             with refusing_copies(messages):
                 found = await _encoded(messages, partial(compare, history, messages, answers_anew=anew))
             rest, parts = messages[found.same :], found.difference is not None
             if found.difference is not None and not anew:
                 raise VersionConflict(
-                    "branch", found.same, history.version, found.difference, thread_id=thread_id, branch=history.branch
+                    "branch", found.same, history.last_seq, found.difference, thread_id=thread_id, branch=history.branch
                 )
             if not rest and not parts:
-                version, mark = history.version, history.mark
-                return Appended(version + 1, version, version, [], replayed=True, mark=mark)
+                return Appended([], history.mark, history.last_seq, replayed=True)
             try:
                 if not rest:
                     return await self._shorten(history, branch, found.after, expected)
@@ -362,15 +363,15 @@ class MessageRepository:
         limits = scope.limits
         make = partial(make_request, scope.tenant, thread_id, rest, limits=limits, default_rules=scope.rules, **options)
         request = await _encoded(rest, make)
-        window = Window(request.tenant, request.thread, thread_id, branch)
+        window = Asked(request.tenant, request.thread, thread_id, branch)
         appended = await with_digests(
             request.digests, lambda: scope.write(lambda sql: part(sql, window, request), moves=request.thread)
         )
         scope.count(request, appended)
         return appended
 
-    async def _shorten(self, history: History, branch: int | None, at: int, expected: str | None) -> Appended:
-        window = Window.of(self._scope.tenant, history.thread_id, branch)
+    async def _shorten(self, history: Section, branch: int | None, at: int, expected: str | None) -> Appended:
+        window = Asked.of(self._scope.tenant, history.thread_id, branch)
         mark = read_expected(expected or history.mark, window.thread, branch)
         return await self._scope.write(
             lambda sql: shorten(sql, window, at, mark, self._scope.rules), moves=window.thread
@@ -380,137 +381,87 @@ class MessageRepository:
     async def history(
         self,
         thread_id: str,
+        window: Window | None = None,
         *,
         branch: int | None = None,
-        limit: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        newest: int | None = None,
-        last: int | None = None,
-        last_turns: int | None = None,
-        max_tokens: int | None = None,
-        count_tokens: CountTokens | None = None,
         run_id: str | None = None,
-        user_id: str | None = None,
-        partials: bool = True,
     ) -> History:
-        """The messages of a branch (None: the active one) in order: the whole branch or a window of it, in one state.
+        """The finished messages of a branch (None: the active one) in order: the whole branch or a window of it, in one
+        state. `history.draft` is the message at the end that is still being written, or was abandoned.
 
-            history = await ledger.messages.history(thread_id, newest=50)
-            earlier = await ledger.messages.history(thread_id, newest=50, before=history.previous_cursor)
+            history = await ledger.messages.history(thread_id, Newest(50))
+            earlier = await ledger.messages.history(thread_id, Newest(50, before=history.previous_cursor))
 
-        `before` and `after` end and begin the window next to that seq. Four arguments count messages or turns; pass at
-        most one of them:
+        A window is a value: `Newest` and `Oldest` are pages, `Turns` and `Tokens` are what fits a prompt. Its position
+        is the cursor of a history, a mark (the end of the branch at that time), or, together with `branch`, a seq. A
+        cursor and a mark contain their branch, so a page never continues on another one. Each message is on one page,
+        whether one reads backward or forward.
 
-        - `limit`: exactly that many messages, forward from the beginning or from `after`, or backward from `before`.
-          Such a page may begin between a call and its result.
-        - `newest`: that many messages at the end, or before `before`. If the window would begin inside a group (a call
-          with its results, or messages that were one in their source), it begins with the group.
-        - `last`: at most that many messages at the end, beginning with a turn, and at least the last turn. It is for
-          a reader that needs whole turns, such as a model; `newest` is for a screen.
-        - `last_turns`: that many turns at the end. A turn is a user message and everything up to the next one.
+        `run_id` keeps only that run's messages of the window, so a page may have fewer than its count.
 
-        From any of these windows, `before=history.previous_cursor` reads on backward, with `newest` or `limit`, and
-        `after=history.next_cursor` forward, with `limit`; see `History`. Each message is then on one page.
-
-        `run_id` keeps only that run's messages of the window, so a page may have fewer than `limit` or `newest`. A
-        thread of another user than `user_id` is not found. `partials=False` leaves out a message that is still being
-        written, and no window counts it; `version` includes it.
-
-        `max_tokens` returns the system and developer messages that the branch begins with, and after them the newest
-        whole turns, as many as fit together. Raises LimitExceeded if not even the newest turn fits. `count_tokens`
-        returns the tokens of a message; it may be called in another thread. The default divides the characters of texts
-        and calls by four, rounded up, and counts nothing for media. Custom messages, which no model gets, are not
-        counted. Reads the returned turns plus one.
+        `Tokens` returns the system and developer messages that the branch begins with, and after them the newest whole
+        turns, as many as fit together. Raises LimitExceeded if not even the newest turn fits. Reads the returned turns
+        plus one.
 
         A window of up to 1,000 messages, except by turns, tokens or run, is one statement on PostgreSQL. Its cost grows
         with the window, not with the thread; without a window, the call reads the whole branch.
 
-        Raises ThreadNotFound, BranchNotFound, LimitExceeded, InvalidCursor for a seq that no message can have, and
-        InvalidArgument for arguments that do not go together.
+        Raises ThreadNotFound, BranchNotFound, LimitExceeded, InvalidCursor for a position of another thread or branch,
+        and InvalidArgument for arguments that do not go together.
         """
-        if type(partials) is not bool:
-            require(BOOL, partials=partials)
-        tenant = self._scope.tenant
-        if user_id is not None:
-            require(STR_OR_NONE, user_id=user_id)
-            tenant = tenant.seen_by(user_id)
-        window = Window.of(
-            tenant,
-            thread_id,
-            branch,
-            limit=limit,
-            before=before,
-            after=after,
-            newest=newest,
-            last=last,
-            last_turns=last_turns,
-            max_tokens=max_tokens,
-            count_tokens=count_tokens,
-            run_id=run_id,
-            partials=partials,
-        )
-        return await self._scope.history(window)
+        asked = Asked.shown(self._scope.tenant, thread_id, window, branch, run_id)
+        return history_of(await self._scope.history(asked))
 
-    async def sizes(
+    async def prompt(
         self,
         thread_id: str,
+        format: PromptFormat,  # noqa: A002
+        window: Window | None = None,
         *,
         branch: int | None = None,
-        limit: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        newest: int | None = None,
-        last_turns: int | None = None,
-        run_id: str | None = None,
-        partials: bool = True,
-    ) -> dict[int, int]:
-        """About the stored bytes of each message of a window, by seq, in order, without reading the messages: a service
-        asks before it reads messages of unknown size. The arguments are those of `history`. With `run_id`, the messages
-        of other runs in between are included, since a history reads them too. Raises as `history`.
+    ) -> Prompt:
+        """The history as the provider of the format accepts it, to send to the model.
+
+            prompt = await ledger.messages.prompt(thread_id, "openai-chat", Turns(20))
+            answer = await client.chat.completions.create(model="gpt-5", messages=prompt.payload)
+
+        A history that the provider accepts comes back as it is stored. `.repairs` lists every change that it needed; no
+        row changes. A draft is left out. The window is that of `history`; `Tokens` counts the stored messages, without
+        what a repair adds.
+
+        Raises UnknownFormat for a format that no provider stands behind, NothingToSend if the payload would have no
+        message, such as that of an empty thread, EncodeError, and what `history` raises.
         """
-        require(BOOL, partials=partials)
-        window = Window.of(
-            self._scope.tenant,
-            thread_id,
-            branch,
-            limit=limit,
-            before=before,
-            after=after,
-            newest=newest,
-            last_turns=last_turns,
-            run_id=run_id,
-            partials=partials,
-        )
-        return await self._scope.read(lambda sql: stored_sizes(sql, window), snapshot=True)
+        require(STR, format=format)
+        from chatledger.formats.history import prompt, require_provider
 
-    def iterate(
-        self, thread_id: str, *, branch: int | None = None, partials: bool = True
-    ) -> AsyncIterator[ChatMessage]:
-        """Yield all messages of a branch (None: the active one) in order. They are read in pages of 500, so that memory
-        stays bounded.
+        require_provider(format)  # before the read
+        history = await self.history(thread_id, window, branch=branch)
+        payload, repairs = await apart(lambda: prompt(format, history.messages), history.messages)
+        return Prompt(payload, repairs, history)
 
-        The first page decides on the branch and its end: messages that are appended later are not included.
-        `partials=False` leaves out a message that is still being written. Raises ThreadNotFound and BranchNotFound.
+    def iterate(self, thread_id: str, *, branch: int | None = None) -> AsyncIterator[ChatMessage]:
+        """Yield all finished messages of a branch (None: the active one) in order. They are read in pages of 500, so
+        that memory stays bounded.
+
+        The first page decides on the branch and its end: messages that are appended later are not included. Raises
+        ThreadNotFound and BranchNotFound.
         """
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
-        require(BOOL, partials=partials)
-        return self._iterate(thread_id, branch, partials=partials)
+        return self._iterate(thread_id, branch)
 
-    async def _iterate(self, thread_id: str, branch: int | None, *, partials: bool) -> AsyncIterator[ChatMessage]:
-        page = await self.history(thread_id, branch=branch, limit=PAGE)
-        end = page.version
+    async def _iterate(self, thread_id: str, branch: int | None) -> AsyncIterator[ChatMessage]:
+        page = await self.history(thread_id, Oldest(PAGE), branch=branch)
+        end = page.last_seq
         while True:
             for message in page.messages:
                 if (message.seq or 0) > end:  # appended since: positions without a message made the page longer
                     return
-                if partials or message.state != "partial":
-                    yield message
-            if page.next_cursor is None or page.next_cursor >= end:
+                yield message
+            if page.next_cursor is None or not page.messages or (page.messages[-1].seq or 0) >= end:
                 return
-            limit = min(PAGE, end - page.next_cursor)
-            page = await self.history(thread_id, branch=page.branch, limit=limit, after=page.next_cursor)
+            page = await self.history(thread_id, Oldest(PAGE, after=page.next_cursor))
 
     def follow(self, thread_id: str, *, cursor: str | None = None) -> AsyncGenerator[ThreadChange, None]:
         """Yield each change of the active branch of a thread, once and in order, whichever process writes it. The
@@ -540,21 +491,13 @@ class MessageRepository:
         if self._scope.guard is None:
             raise StorageError("a transaction sees no changes of others: follow the thread through the ledger")
         self._scope.guard.reading()
-        window = Window.of(self._scope.tenant, thread_id)
+        window = Asked.of(self._scope.tenant, thread_id)
         return follow(self._scope, window, None if cursor is None else read_start(cursor, window.thread))
-
-    async def names(self, thread_id: str, *, format: str) -> set[str]:  # noqa: A002 - as in the ledger's own calls
-        """The names and the call ids of all messages that came in a format, on all branches of the thread, for a source
-        whose names must be unique. Raises ThreadNotFound.
-        """
-        require(STR, thread_id=thread_id, format=format)
-        window = Window.of(self._scope.tenant, thread_id)
-        return await self._scope.read(lambda sql: find_names(sql, window, format), snapshot=True)
 
     async def get(self, thread_id: str, message_id: str) -> ChatMessage:
         """The message with that id, on any branch. Raises ThreadNotFound and MessageNotFound."""
         require(STR, thread_id=thread_id, message_id=message_id)
-        window = Window.of(self._scope.tenant, thread_id)
+        window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: get_message(sql, window, message_id), snapshot=True)
 
     async def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage:
@@ -583,7 +526,7 @@ class MessageRepository:
             default_rules=self._scope.rules,
         )
         request = await _encoded([message], make)
-        window = Window.of(self._scope.tenant, thread_id)
+        window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.write(
             lambda sql: revise_message(sql, window, request, message_id), moves=window.thread
         )
@@ -597,7 +540,7 @@ class MessageRepository:
         """
         require(STR, thread_id=thread_id, message_id=message_id)
         part = part_of(skip, limit)
-        window = Window.of(self._scope.tenant, thread_id)
+        window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: list_revisions(sql, window, message_id, part), snapshot=True)
 
     async def find(self, message_id: str) -> Sequence[ChatMessage]:
@@ -627,7 +570,7 @@ class MessageRepository:
         require(INT, seq=seq)
         require(INT_OR_NONE, branch=branch)
         require(BOOL, dry_run=dry_run)
-        window = Window.of(self._scope.tenant, thread_id, branch)
+        window = Asked.of(self._scope.tenant, thread_id, branch)
         if dry_run:
             return await self._scope.read(lambda sql: find_redacted(sql, window, seq), snapshot=True)
         known: dict[str, str] = {}
@@ -706,7 +649,7 @@ class MessageRepository:
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
         require(STR_OR_NONE, expected=expected)
-        window = Window.of(self._scope.tenant, thread_id, branch)
+        window = Asked.of(self._scope.tenant, thread_id, branch)
         mark = None if expected is None else read_expected(expected, window.thread, branch)
         return await self._scope.write(lambda sql: pop(sql, window, mark), moves=window.thread)
 
@@ -764,7 +707,7 @@ class MessageRepository:
         written. An abandoned message at the end is interrupted, as by an append.
         """
         require(STR, thread_id=thread_id, message_id=message_id)
-        window = Window.of(self._scope.tenant, thread_id)
+        window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.write(
             lambda sql: retract(sql, window, message_id, self._scope.rules), moves=window.thread
         )

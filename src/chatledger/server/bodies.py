@@ -8,9 +8,10 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from chatledger.models import Appended, ChatMessage, FormattedHistory, History, Page, RulesLevel
+from chatledger.models import Appended, ChatMessage, Page, RulesLevel
 from chatledger.models.json import Json
 from chatledger.models.messages import LENIENT
+from chatledger.repositories.history import History
 from chatledger.server.pages import LARGEST, too_large, written
 from chatledger.server.problems import title_of
 from chatledger.server.sizes import Metadata, Title, require_short_names
@@ -153,9 +154,7 @@ class Repaired(BaseModel):
 class Stored(BaseModel):
     """The result of an append."""
 
-    first_seq: int = Field(description="The position of the first message.")
-    last_seq: int = Field(description="The position of the last message.")
-    version: int = Field(description="The last position of the branch after the append.")
+    last_seq: int = Field(description="The last position of the branch after the append.")
     mark: str = Field(description="The state of the branch after the append. Send it in `If-Match`.")
     replayed: bool = Field(description="Whether an earlier request had stored the messages.")
     messages: list[ChatMessage] = Field(description="The messages as they were stored.")
@@ -171,18 +170,19 @@ class MessagePage(BaseModel):
 
     thread_id: str = Field(description="The thread.")
     branch: int | None = Field(None, description="The branch that was read.")
-    version: int = Field(description="The last position of the branch.")
+    last_seq: int = Field(description="The last position of the branch, that of the draft included.")
     mark: str = Field(description="The state of the branch. Send it in `If-Match` with an append.")
-    previous_cursor: int | None = Field(None, description="Pass it as `before` for the messages before the window.")
-    next_cursor: int | None = Field(None, description="Pass it as `after` for the messages after the window.")
-    items: list[ChatMessage] = Field(description="The messages in order of seq.")
+    previous_cursor: str | None = Field(None, description="Pass it as `before` for the messages before the window.")
+    next_cursor: str | None = Field(None, description="Pass it as `after` for the messages after the window.")
+    items: list[ChatMessage] = Field(description="The finished messages in order of seq.")
+    draft: ChatMessage | None = Field(None, description="The message at the end that is still being written.")
     payload: Any = Field(None, description="With `format`: the messages as that format's own API takes them.")
     losses: list[LostValue] = Field([], description="With `format`: what the format could not express.")
     repairs: list[Repaired] = Field([], description="With `view=model`: what was changed for the provider.")
 
     @classmethod
-    def of(cls, thread_id: str, history: History | FormattedHistory) -> MessagePage:
-        return _from(cls, history, thread_id=thread_id, items=history.messages)
+    def of(cls, history: History, **written: Any) -> MessagePage:
+        return _from(cls, history, items=history.messages, **written)
 
 
 M = TypeVar("M", bound=BaseModel)

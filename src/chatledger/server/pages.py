@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
 from chatledger.errors import InvalidCursor, LimitExceeded
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, History, Page
+from chatledger.models import ChatMessage, Page
 from chatledger.models.weight import apart
+from chatledger.repositories import scope_of
 from chatledger.server.json_response import in_pieces, to_json
 from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.storage.history.sizes import stored_sizes
 from chatledger.storage.history.tokens import CountTokens, estimate_tokens
-from chatledger.storage.history.window import END
+from chatledger.storage.history.window import END, Section, Window
 
 LARGEST = 8 * 1024 * 1024
 """Maximum bytes of an answer that has more than one item."""
@@ -73,30 +76,34 @@ def _start(cursor: str | None) -> int:
     return int(cursor)
 
 
-async def fitting_history(ledger: Ledger, thread_id: str, window: dict[str, Any], *, largest: int = LARGEST) -> History:
-    """The messages of the window, or fewer: those next to its cursor."""
-    sizes = [*(await ledger.messages.sizes(thread_id, **window)).values()]
+async def fitting_section(ledger: Ledger, window: Window, *, largest: int = LARGEST) -> Section:
+    """The messages of the window, or fewer: those next to its position."""
+    scope = scope_of(ledger)
+    sizes = [*(await _sizes(ledger, window)).values()]
     if sum(sizes) * _WRITTEN <= largest:
-        return await ledger.messages.history(thread_id, **window)
-    forward = window.get("before") is None and "newest" not in window
+        return await scope.history(window)
+    forward = not window.is_backward
     count = fitting(sizes if forward else reversed(sizes), largest)
-    history = await _read(ledger, thread_id, window, count if count < len(sizes) else None)
-    lengths = await written(history.messages)
+    section = await scope.history(_cut(window, count) if count < len(sizes) else window)
+    lengths = await written(section.messages)
     count = fitting(lengths if forward else reversed(lengths), largest)
-    return history if count >= len(lengths) else await _read(ledger, thread_id, window, count)
+    return section if count >= len(lengths) else await scope.history(_cut(window, count))
 
 
-async def _read(ledger: Ledger, thread_id: str, window: dict[str, Any], count: int | None) -> History:
-    """The window, or exactly so many of its messages."""
-    if count is not None:
-        size = {"limit": count} if "newest" not in window else {"limit": count, "before": window.get("before") or END}
-        window = {name: value for name, value in window.items() if name != "newest"} | size
-    return await ledger.messages.history(thread_id, **window)
+def _cut(window: Window, count: int) -> Window:
+    """Exactly so many messages of the window."""
+    if not window.is_backward:
+        return replace(window, limit=count)
+    return replace(window, newest=None, limit=count, before=END if window.before is None else window.before)
 
 
-async def require_fitting(ledger: Ledger, thread_id: str, window: dict[str, Any]) -> None:
+async def _sizes(ledger: Ledger, window: Window) -> dict[int, int]:
+    return await scope_of(ledger).read(lambda sql: stored_sizes(sql, window), snapshot=True)
+
+
+async def require_fitting(ledger: Ledger, window: Window) -> None:
     """Raises LimitExceeded for a window that no answer may cut, and that does not fit into one."""
-    size = sum((await ledger.messages.sizes(thread_id, **window)).values())
+    size = sum((await _sizes(ledger, window)).values())
     if size > LARGEST:
         raise too_large(size)
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from chatledger.errors import VersionConflict
-from chatledger.models import ChatMessage, History
+from chatledger.models import ChatMessage
+from chatledger.repositories.history import History, with_draft
 from chatledger.storage.rows.messages import is_encoded_alike
 from chatledger.transfer.shapes import BranchMessages
 
@@ -48,11 +49,11 @@ class Stored:
 
     def add(self, history: History) -> None:
         before = START
-        for message in history.messages:
+        for message in with_draft(history):
             spot = Spot(message.branch or 0, message.seq or 0)
             self.replies.setdefault(before, {})[message.message_id] = (spot, message)
             before = spot
-        self.ends[history.branch], self.versions[history.branch] = before, history.version
+        self.ends[history.branch], self.versions[history.branch] = before, history.last_seq
 
 
 def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -> Iterator[Tail]:

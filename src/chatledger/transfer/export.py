@@ -13,10 +13,14 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from chatledger.errors import ChatLedgerError, NothingToSend, ThreadNotFound
+from chatledger.formats.history import encode
+from chatledger.formats.model_view import model_view
+from chatledger.formats.registry import get_codec
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.beside import count_beside, count_shared_values
 from chatledger.storage.rows.messages import is_damage
 from chatledger.transfer.assemble import conversation_object, in_place, is_empty, own_record
@@ -242,7 +246,7 @@ async def count_left_out(ledger: Ledger, exported: Mapping[str, bool], *, shared
 async def _read_branches(ledger: Ledger, thread_id: str, envelope: Envelope) -> list[BranchMessages]:
     """All branches if the record's shape can hold several, else the active branch."""
     if not get_shape(envelope.format).branching:
-        return [BranchMessages((await ledger.messages.history(thread_id)).messages)]
+        return [BranchMessages(with_draft(await ledger.messages.history(thread_id)))]
     return await read_branches(ledger, thread_id)
 
 
@@ -252,5 +256,9 @@ async def _messages(
     format: str,  # noqa: A002
     view: View = "stored",
 ) -> Exported:
-    history = await ledger.history(thread_id, format=format, as_="dicts", view=view)
-    return Exported(thread_id, history.payload, history.losses, len(history.repairs))
+    messages = with_draft(await ledger.messages.history(thread_id))
+    if view == "model":
+        viewed, repairs = model_view(get_codec(format), messages)
+        return Exported(thread_id, viewed.payload, viewed.find_losses(), len(repairs))
+    encoded = encode(format, messages, kind="dicts")
+    return Exported(thread_id, encoded.payload, encoded.losses, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chatledger.errors import IdConflict, MessageNotFound
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, is_redacted
+from chatledger.models import ChatMessage, Oldest, is_redacted
 from chatledger.storage.rows.messages import is_encoded_alike
 from chatledger.transfer.plan import PlannedThread
 
@@ -16,7 +16,7 @@ async def find_difference(ledger: Ledger, planned: PlannedThread, source: str) -
     thread_id, messages = planned.thread_id, planned.branches[0].messages
     if not messages:
         return None
-    history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
+    history = await ledger.messages.history(thread_id, Oldest(len(messages)), branch=0)
     for stored, given in zip(history.messages, messages, strict=False):
         if not is_encoded_alike(stored, given):
             changed = await _was_changed(ledger, stored, given)

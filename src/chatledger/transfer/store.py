@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 
 from chatledger.errors import IdConflict, VersionConflict
 from chatledger.ledger import Ledger, Transaction
-from chatledger.models import ChatMessage, History, Limits, Thread
+from chatledger.models import ChatMessage, Limits, Oldest, Thread
 from chatledger.models.json import same_json
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import History, with_draft
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.rows.messages import encode_message, is_encoded_alike
 from chatledger.transaction import as_user
@@ -63,11 +64,11 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
     A thread that continued after its import has more messages than the record: then nothing is missing.
     """
     thread_id, messages = planned.thread_id, planned.branches[0].messages
-    history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
+    history = await ledger.messages.history(thread_id, Oldest(len(messages)), branch=0)
     for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
         if not is_encoded_alike(stored, given):
             detail = f"message {position} of the record differs from the stored message"
-            raise VersionConflict("branch", position, history.version, detail, thread_id=thread_id, branch=0)
+            raise VersionConflict("branch", position, history.last_seq, detail, thread_id=thread_id, branch=0)
     rest = messages[len(history) :]
     return [Tail(rest)] if rest else []
 
@@ -84,10 +85,11 @@ async def read_branches(ledger: Ledger, thread_id: str) -> list[BranchMessages]:
     branches: list[BranchMessages] = []
     paths: list[list[ChatMessage]] = []
     for history in await _read_paths(ledger, thread_id):
-        shared = [_shared(path, history.messages) for path in paths]
+        messages = with_draft(history)
+        shared = [_shared(path, messages) for path in paths]
         at = max(shared, default=0)
-        branches.append(BranchMessages(history.messages[at:], shared.index(at) if shared else 0, at))
-        paths.append(history.messages)
+        branches.append(BranchMessages(messages[at:], shared.index(at) if shared else 0, at))
+        paths.append(messages)
     return branches
 
 

@@ -35,7 +35,7 @@ def test_a_sample_is_what_the_framework_dumps_and_comes_back_as_objects(name: st
 async def test_objects_are_stored_and_given_back(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", Payload([Message("user", ["Oslo?"]), Message("assistant", ["Cold."])]))
-    stored = await ledger.history("t", format="agent-framework", as_="models")
+    stored = (await ledger.messages.history("t")).encode("agent-framework", as_="models")
     assert [(type(message), message.text) for message in stored.payload] == [(Message, "Oslo?"), (Message, "Cold.")]
 
 
@@ -64,11 +64,11 @@ async def test_a_provider_is_sent_its_own_signatures_alone(ledger: Ledger, messa
     await ledger.threads.create("t", rules="lenient")
     message.contents.append(Content.from_text("Cold."))
     await ledger.messages.append("t", Payload([Message("user", ["Oslo?"]), message]))
-    views: list[tuple[str, Any]] = [("anthropic", "model"), ("openai-responses", "stored")]
-    for target, view in views:
-        sent = (await ledger.history("t", format=target, view=view)).payload
-        assert ("c2ln" in str(sent)) == (target == own), target
-    again = (await ledger.history("t", format="agent-framework")).payload
+    sent = (await ledger.messages.prompt("t", "anthropic")).payload
+    assert ("c2ln" in str(sent)) == (own == "anthropic")
+    sent = (await ledger.messages.history("t")).encode("openai-responses").payload
+    assert ("c2ln" in str(sent)) == (own == "openai-responses")
+    again = ((await ledger.messages.history("t")).encode("agent-framework")).payload
     assert same_json(again[1], message.to_dict())
 
 

@@ -38,7 +38,7 @@ async def test_objects_go_through_a_ledger(ledger: Ledger) -> None:
     thread = await ledger.threads.create("t")
     events = [event for name in EVENTS for event in EVENTS[name]]
     await ledger.messages.append(thread.thread_id, Payload(events), rules="lenient")
-    history = await ledger.history("t", format="google-adk", as_="models")
+    history = (await ledger.messages.history("t")).encode("google-adk", as_="models")
     assert history.payload == events
     assert history.losses == ()
 

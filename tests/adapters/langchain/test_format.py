@@ -57,9 +57,9 @@ def test_the_samples_are_what_the_framework_dumps(name: str) -> None:
 
 async def test_objects_are_recognised_and_come_back_equal(ledger: Ledger) -> None:
     await ledger.messages.append("t", Payload(TALK), create=True)
-    history = await ledger.history("t", format="langchain")
+    history = (await ledger.messages.history("t")).encode("langchain")
     assert history.payload == dumps(TALK)
-    models = (await ledger.history("t", format="langchain", as_="models")).payload
+    models = ((await ledger.messages.history("t")).encode("langchain", as_="models")).payload
     assert [type(model).__name__ for model in models] == [
         "SystemMessage",
         "HumanMessage",
@@ -101,9 +101,9 @@ async def test_a_message_that_the_framework_refuses_is_named(ledger: Ledger) -> 
     payload = [SAMPLES["a chunk"][0], {"type": "event", "data": {"content": "rain", "type": "event"}}]
     await ledger.messages.append("t", Payload(payload), create=True)
     with pytest.raises(EncodeError) as caught:
-        await ledger.history("t", format="langchain", as_="models")
+        (await ledger.messages.history("t")).encode("langchain", as_="models")
     assert caught.value.path == "$[1]"
-    assert (await ledger.history("t", format="langchain")).payload == payload
+    assert ((await ledger.messages.history("t")).encode("langchain")).payload == payload
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -40,7 +40,7 @@ def made() -> Any:
 
 
 async def stored(ledger: Ledger, branch: int | None = None) -> list[BaseMessage]:
-    history = await ledger.history("t", format="langchain", as_="models", branch=branch)
+    history = (await ledger.messages.history("t", branch=branch)).encode("langchain", as_="models")
     found: list[BaseMessage] = history.payload
     return found
 

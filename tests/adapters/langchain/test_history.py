@@ -50,11 +50,11 @@ async def test_messages_come_back_equal_and_the_first_ones_make_the_thread(ledge
 
 async def test_a_thread_reads_as_a_provider_takes_it(ledger: Ledger) -> None:
     await LedgerChatMessageHistory("s", ledger).aadd_messages(talk(1))
-    chat = (await ledger.history("s", format="openai-chat", view="model")).payload
+    chat = (await ledger.messages.prompt("s", "openai-chat")).payload
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "assistant"]
-    anthropic = (await ledger.history("s", format="anthropic", view="model")).payload
+    anthropic = (await ledger.messages.prompt("s", "anthropic")).payload
     assert [message["role"] for message in anthropic["messages"]] == ["user", "assistant", "user", "assistant"]
-    assert len((await ledger.history("s", format="openai-responses", view="model")).payload) == 4
+    assert len((await ledger.messages.prompt("s", "openai-responses")).payload) == 4
 
 
 async def test_turns_are_whole(ledger: Ledger) -> None:

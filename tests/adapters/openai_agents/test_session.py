@@ -245,10 +245,10 @@ async def test_a_pop_looks_past_messages_without_items(session: ChatLedgerSessio
     await ledger.messages.append("s", [note], rules="lenient")
     assert await session.pop_item() == CALL_A
     assert await session.pop_item() == USER
-    version = (await ledger.messages.history("s")).version
+    version = (await ledger.messages.history("s")).last_seq
     assert await session.pop_item() is None
     history = await ledger.messages.history("s")
-    assert ([message.message_id for message in history], history.version) == (["note"], version)
+    assert ([message.message_id for message in history], history.last_seq) == (["note"], version)
 
 
 async def test_a_pop_returns_what_was_read_of_another_format(session: ChatLedgerSession, ledger: Ledger) -> None:

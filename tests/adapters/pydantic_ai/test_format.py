@@ -16,6 +16,7 @@ from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats import format_names, get_codec, losses_of, recognise
 from chatledger.models import ChatMessage, ImagePart, TextPart
 from chatledger.models.json import same_json
+from chatledger.types import PromptFormat
 from tests.adapters.pydantic_ai.objects import HISTORY
 from tests.formats.any_messages import conversations
 from tests.formats.pydantic_ai.samples import history
@@ -111,13 +112,14 @@ async def test_an_agent_goes_on_from_what_the_ledger_stored(ledger: Ledger) -> N
     await ledger.threads.create(thread_id="t")
     first = await agent.run("Oslo?")
     await ledger.messages.append("t", Payload(first.new_messages()))
-    stored = await ledger.history("t", format="pydantic-ai", as_="models")
+    stored = (await ledger.messages.history("t")).encode("pydantic-ai", as_="models")
     assert stored.payload == first.all_messages()
 
     second = await agent.run("And Bergen?", message_history=stored.payload)
     await ledger.messages.append("t", Payload(second.new_messages(), "pydantic-ai"))
-    both = await ledger.history("t", format="pydantic-ai", as_="models")
-    assert both.payload == second.all_messages()
+    both = await ledger.messages.history("t")
+    assert both.encode("pydantic-ai", as_="models").payload == second.all_messages()
     assert [message.role for message in both.messages][:4] == ["user", "assistant", "tool", "assistant"]
-    for name in ("openai-chat", "openai-responses", "anthropic"):
-        assert (await ledger.history("t", format=name, view="model")).payload
+    names: tuple[PromptFormat, ...] = ("openai-chat", "openai-responses", "anthropic")
+    for name in names:
+        assert (await ledger.messages.prompt("t", name)).payload

@@ -90,7 +90,7 @@ class Base(RuleBasedStateMachine):
             self.refuses(error, appending)
             return []
         stored = self.do(appending)
-        assert (stored.first_seq, stored.version) == (found.end + 1, found.end + len(messages))
+        assert (stored.messages[0].seq, stored.last_seq) == (found.end + 1, found.end + len(messages))
         assert not stored.replayed
         self.model.threads[thread] = found
         found.extend(stored.messages)

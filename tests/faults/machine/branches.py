@@ -51,7 +51,7 @@ class BranchRules(Base):
             self.refuses(RuleViolation, editing)
         else:
             stored = self.do(editing)
-            assert (stored.first_seq, stored.version) == (after + 1, after + 2)
+            assert (stored.messages[0].seq, stored.last_seq) == (after + 1, after + 2)
             self.appended[0] += 2
             found.begin_branch(shared, after)
             found.extend(stored.messages)

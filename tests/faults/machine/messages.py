@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from chatledger import ChatMessage, RuleViolation, VersionConflict
+from chatledger import ChatMessage, Newest, RuleViolation, VersionConflict
 from chatledger.errors import DraftLive, IdConflict
 from tests.conversations import assistant, call, result, user
 from tests.faults.machine.base import Base, has_removed, needs, run_ids, texts, threads
@@ -89,7 +89,7 @@ class MessageRules(Base):
     def mark(self, thread: str) -> None:
         found = self.model.threads.get(thread)
         if found is not None:
-            text = self.do(self.own.messages.history(thread, last=1)).mark
+            text = self.do(self.own.messages.history(thread, Newest(1))).mark
             found.marks.append(Mark(text, found.active, found.branch.writes))
 
     @needs(has_marks)
@@ -99,7 +99,7 @@ class MessageRules(Base):
         mark = found.marks[-1]
         if found.is_current(mark):
             nothing = self.do(self.own.messages.append(thread, [], expected=mark.text))
-            assert (nothing.version, nothing.mark) == (found.end, mark.text)
+            assert (nothing.last_seq, nothing.mark) == (found.end, mark.text)
         else:
             appending = self.own.messages.append(thread, [user("at"), assistant("!")], expected=mark.text)
             self.refuses(VersionConflict, appending)
@@ -158,7 +158,7 @@ class MessageRules(Base):
         if more:
             found.extend(stored.messages)
             self.appended[0] += len(more)
-        assert (stored.version, [one.content for one in stored.messages]) == (found.end, [one.content for one in more])
+        assert (stored.last_seq, [one.content for one in stored.messages]) == (found.end, [one.content for one in more])
         again = self.do(self.own.messages.sync(thread, sent, on_difference="branch"))
         assert again.replayed
 

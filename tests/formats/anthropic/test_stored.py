@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from chatledger import Ledger, Payload, RuleViolation
+from chatledger import Ledger, Payload, RuleViolation, Turns
 from chatledger.models.json import same_json
 from tests.formats.anthropic.strategies import payloads
 from tests.formats.openai_chat.strategies import Json
@@ -31,7 +29,7 @@ TURN = [ASKED, CALLING, ANSWERED, CLOSING]
 async def test_any_request_comes_back_as_it_was(ledger: Ledger, payload: dict[str, Json]) -> None:
     thread = await ledger.threads.create(rules="lenient")
     await ledger.messages.append(thread.thread_id, Payload(payload, "anthropic"))
-    history = await ledger.history(thread.thread_id, format="anthropic")
+    history = (await ledger.messages.history(thread.thread_id)).encode("anthropic")
     assert same_json(history.payload, payload)
     assert history.losses == ()
 
@@ -41,8 +39,8 @@ async def test_a_conversation_grows_by_strict_rules(ledger: Ledger) -> None:
     await ledger.messages.append("t", Payload({"system": "Be brief.", "messages": [ASKED]}, "anthropic"))
     for message in TURN[1:]:
         await ledger.messages.append("t", Payload([message], "anthropic"))
-    history = await ledger.history("t", format="anthropic")
-    assert history.payload == {"system": "Be brief.", "messages": TURN}
+    history = await ledger.messages.history("t")
+    assert history.encode("anthropic").payload == {"system": "Be brief.", "messages": TURN}
     assert [message.role for message in history.messages] == [
         "system", "user", "assistant", "tool", "tool", "user", "assistant",
     ]  # fmt: skip
@@ -54,16 +52,15 @@ async def test_a_result_that_no_call_waits_for_is_refused(ledger: Ledger) -> Non
         await ledger.messages.append("t", Payload([ASKED, ANSWERED], "anthropic"))
 
 
-@pytest.mark.parametrize("window", [{"last": 2}, {"last": 3}, {"last_turns": 1}])
-async def test_no_last_window_begins_inside_a_message(ledger: Ledger, window: dict[str, Any]) -> None:
+async def test_a_turn_is_a_turn_of_the_format(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", Payload(TURN * 2, "anthropic"))
-    assert (await ledger.history("t", format="anthropic", **window)).payload == {"messages": TURN}
+    assert (await ledger.messages.history("t", Turns(1))).encode("anthropic").payload == {"messages": TURN}
 
 
 async def test_open_calls_are_closed_in_the_message_of_the_other_results(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", Payload([ASKED, CALLING, {"role": "user", "content": RESULTS[:1]}], "anthropic"))
     await ledger.messages.close_open_calls("t", reason="interrupted")
-    [*_, answered] = (await ledger.history("t", format="anthropic")).payload["messages"]
+    [*_, answered] = ((await ledger.messages.history("t")).encode("anthropic")).payload["messages"]
     assert [block["tool_use_id"] for block in answered["content"]] == ["a", "b"]

@@ -77,8 +77,8 @@ def test_a_conversation_reads_as_other_formats(target: str) -> None:
 @pytest.mark.parametrize("rules", ["strict", "lenient"])
 async def test_a_stored_conversation_is_recognised_and_reads_in_both_ways(ledger: Ledger, rules: Any) -> None:
     await ledger.messages.append("t", Payload(ASKED), create=True, rules=rules)
-    history = await ledger.history("t", format="langchain")
+    history = (await ledger.messages.history("t")).encode("langchain")
     assert history.payload == ASKED
     assert history.losses == ()
-    chat = await ledger.history("t", format="openai-chat", view="model")
+    chat = await ledger.messages.prompt("t", "openai-chat")
     assert [message["role"] for message in chat.payload] == ["system", "user", "assistant", "tool", "assistant"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from anthropic.types.beta import BetaMessage
@@ -18,6 +18,7 @@ from chatledger.models.json import same_json
 from chatledger.transfer.import_file import import_file
 from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.report import ImportReport
+from chatledger.types import PromptFormat
 from tests.formats.model_view import request_types
 from tests.formats.openai_chat.test_sdk import REPLIES
 from tests.formats.sdk_types import OTHER_PARTS, validate
@@ -143,11 +144,11 @@ async def test_the_ledger_sends_back_what_it_streamed_and_appended(ledger: Ledge
     async with ledger.messages.stream("streamed", format=provider) as draft:
         for event in SPLIT[provider](reply):
             await draft.feed(event)
-    views = [await ledger.history(id_, format=provider, view="model") for id_ in ("streamed", "appended")]
+    views = [await ledger.messages.prompt(id_, cast(PromptFormat, provider)) for id_ in ("streamed", "appended")]
     validate(provider, views[0].payload)
     assert same_json(views[0].payload, views[1].payload)
     assert [repair.seq for repair in views[0].repairs if repair.code == "keys"] == [2]
-    again = await ledger.history("appended", format=provider)
+    again = (await ledger.messages.history("appended")).encode(provider)
     assert json.dumps(reply[0])[1:-1] in json.dumps(again.payload), "the stored view still has every key"
 
 

@@ -50,11 +50,12 @@ async def test_an_agent_loop_is_appended_piece_by_piece_under_strict_rules(ledge
     ]
     for piece in pieces:
         await ledger.messages.append("t", Payload(piece, "openai-responses"), run_id="run-7")
-    history = await ledger.history("t", format="openai-responses")
+    stored = await ledger.messages.history("t")
+    history = stored.encode("openai-responses")
     results = [result("lima"), result("tokyo")]
     assert history.payload == [ASK, THOUGHT, *CALLS, *results, ANSWER, {"role": "user", "content": "And Oslo?"}]
     assert {loss.code for loss in history.losses} == {"run-id"}  # which no item has a place for
-    roles = [message.role for message in history.messages]
+    roles = [message.role for message in stored]
     assert roles == ["user", "assistant", "tool", "tool", "assistant", "user"]
 
 
@@ -66,9 +67,9 @@ async def test_the_input_as_a_program_sends_it_again_is_synced(ledger: Ledger) -
     for piece in pieces:
         sent += piece
         await ledger.messages.sync("t", CODEC.decode(sent).messages)
-    history = await ledger.history("t", format="openai-responses")
-    assert history.payload == [ASK, THOUGHT, *CALLS, *results, ANSWER]
-    assert len(history.messages) == 5
+    history = await ledger.messages.history("t")
+    assert history.encode("openai-responses").payload == [ASK, THOUGHT, *CALLS, *results, ANSWER]
+    assert len(history) == 5
 
 
 def test_keys_that_were_not_given_stay_absent() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, Payload
+from chatledger import Ledger, Oldest, Payload, Turns
 from chatledger.formats import get_codec
 from chatledger.formats.pydantic_ai import CODEC
 from chatledger.formats.pydantic_ai.parts import digest
@@ -115,7 +115,7 @@ async def test_the_model_view_keeps_what_anthropic_signed(ledger: Ledger, provid
     answer = {"kind": "response", "parts": [thought, {"part_kind": "text", "content": "Cold."}]}
     again = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Bergen?"}]}
     await ledger.messages.append("t", Payload([asked, answer, again]), create=True)
-    viewed = await ledger.history("t", format="anthropic", view="model")
+    viewed = await ledger.messages.prompt("t", "anthropic")
     content = viewed.payload["messages"][1]["content"]
     kinds = ["text"] if isinstance(content, str) else [block["type"] for block in content]
     assert kinds == blocks
@@ -123,12 +123,15 @@ async def test_the_model_view_keeps_what_anthropic_signed(ledger: Ledger, provid
 
 async def test_a_history_is_stored_and_comes_back_in_any_window(ledger: Ledger) -> None:
     await ledger.messages.append("t", Payload(history()), rules="lenient", create=True)
-    stored = await ledger.history("t", format="pydantic-ai")
+    stored = (await ledger.messages.history("t")).encode("pydantic-ai")
     assert stored.payload == history()
     assert stored.losses == ()
-    last = await ledger.history("t", format="pydantic-ai", last_turns=1)
+    last = (await ledger.messages.history("t", Turns(1))).encode("pydantic-ai")
     assert last.payload == history()[-1:]
-    windows = [await ledger.history("t", format="pydantic-ai", limit=2, after=seq) for seq in range(0, 10, 2)]
+    windows = [
+        (await ledger.messages.history("t", Oldest(2, after=seq), branch=0)).encode("pydantic-ai")
+        for seq in range(0, 10, 2)
+    ]
     parts = [part for window in windows for message in window.payload for part in message["parts"]]
     assert parts == [part for message in history() for part in message["parts"]]
 
@@ -139,4 +142,4 @@ async def test_a_message_without_a_time_does_not_get_the_ledgers(ledger: Ledger)
         {"kind": "response", "parts": [{"content": "Hello.", "part_kind": "text"}]},
     ]
     await ledger.messages.append("t", Payload(history), create=True)
-    assert (await ledger.history("t", format="pydantic-ai")).payload == history
+    assert ((await ledger.messages.history("t")).encode("pydantic-ai")).payload == history

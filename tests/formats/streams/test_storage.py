@@ -64,12 +64,14 @@ async def views(ledger: Ledger, thread_id: str) -> list[Any]:
     """The thread in each format and view: the payload, the losses and the repairs; or the error."""
     found: list[Any] = []
     for name in FORMATS:
-        for view in ("stored", "model"):
-            try:
-                history = await ledger.history(thread_id, format=name, view=view)
-                found.append((name, view, history.payload, history.losses, history.repairs))
-            except ChatLedgerError as error:
-                found.append((name, view, str(error).replace(thread_id, "t")))
+        provider: Any = name
+        try:
+            encoded = (await ledger.messages.history(thread_id)).encode(name)
+            found.append((name, encoded.payload, encoded.losses))
+            prompt = await ledger.messages.prompt(thread_id, provider)
+            found.append((name, prompt.payload, prompt.repairs))
+        except ChatLedgerError as error:
+            found.append((name, str(error).replace(thread_id, "t")))
     return found
 
 
@@ -171,7 +173,7 @@ async def test_a_response_of_several_messages_is_as_many_rows(asked: Ledger) -> 
     assert draft.message == messages[0]
     answer = ChatMessage(role="tool", tool_call_id="c", content="done")
     await asked.messages.append("streamed", [answer], run_id="r")
-    history = await asked.history("streamed", format="openai-responses")
+    history = (await asked.messages.history("streamed")).encode("openai-responses")
     assert history.payload[1:-1] == THREE
 
 

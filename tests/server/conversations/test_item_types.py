@@ -71,9 +71,9 @@ async def test_the_ledger_has_the_items_as_they_were_sent(openai: AsyncOpenAI, l
     conversation = await openai.conversations.create()
     for batch in batches():
         await openai.conversations.items.create(conversation.id, items=batch)  # type: ignore[arg-type]
-    history = await ledger.history(conversation.id, format="openai-responses", as_="dicts")
+    history = (await ledger.messages.history(conversation.id)).encode("openai-responses", as_="dicts")
     assert history.payload == list(EXAMPLES.values())
-    chat = await ledger.history(conversation.id, format="openai-chat", as_="dicts")
+    chat = (await ledger.messages.history(conversation.id)).encode("openai-chat", as_="dicts")
     assert chat.payload[0] == {"role": "user", "content": "What is the weather in Tokyo?"}
 
 

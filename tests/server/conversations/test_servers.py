@@ -101,7 +101,7 @@ async def test_writers_at_the_same_time_each_keep_their_order(service: Service, 
     batches = [{text.rsplit(" ", 1)[0] for text in found[at : at + 3]} for at in range(0, len(found), 3)]
     assert all(len(batch) == 1 for batch in batches)
     async with database.open() as ledger:
-        history = await ledger.history(conversation.id, format="openai-chat", as_="dicts")
+        history = (await ledger.messages.history(conversation.id)).encode("openai-chat", as_="dicts")
         assert [message["content"] for message in history.payload] == found
 
 

@@ -57,17 +57,17 @@ async def told(ledger: Ledger) -> list[tuple[int, int | None, int, bool]]:
 async def test_another_answer_is_one_call(database: Database, asked: Ledger) -> None:
     before = await count_rows(database)
     again = await asked.messages.append("t", [assistant("other")], after=3, idempotency_key="again")
-    assert (again.first_seq, again.version, again.replayed, again.messages[0].branch) == (4, 4, False, 1)
+    assert (again.messages[0].seq, again.last_seq, again.replayed, again.messages[0].branch) == (4, 4, False, 1)
     assert texts(await asked.messages.history("t")) == ["?", "!", "??", "other"]
     assert texts(await asked.messages.history("t", branch=0)) == ["?", "!", "??", "!!"]
     assert await told(asked) == [(0, None, 4, False), (1, 3, 4, True)]
     assert await count_rows(database) == before | {"branches": 2, "messages": 5}
-    assert (await asked.messages.append("t", [user("on")], expected=again.mark)).first_seq == 5
+    assert (await asked.messages.append("t", [user("on")], expected=again.mark)).messages[0].seq == 5
 
 
 async def test_an_edited_question_follows_the_message_before_it(asked: Ledger) -> None:
     edited = await asked.messages.append("t", [user("edited"), assistant("!!!")], after="a1")
-    assert (edited.first_seq, edited.version) == (3, 4)
+    assert (edited.messages[0].seq, edited.last_seq) == (3, 4)
     assert texts(await asked.messages.history("t")) == ["?", "!", "edited", "!!!"]
 
 
@@ -75,7 +75,7 @@ async def test_the_very_first_message_is_edited_after_0(asked: Ledger) -> None:
     await asked.messages.append("t", [user("first")], after=0)
     assert texts(await asked.messages.history("t")) == ["first"]
     assert await told(asked) == [(0, None, 4, False), (1, None, 1, True)]
-    assert (await asked.messages.append("t", [assistant("yes")], after=1)).first_seq == 2
+    assert (await asked.messages.append("t", [assistant("yes")], after=1)).messages[0].seq == 2
     assert len(await told(asked)) == 2
 
 
@@ -83,7 +83,7 @@ async def test_an_append_after_the_last_message_is_a_plain_append(asked: Ledger)
     for after in (4, 5):
         await asked.messages.append("t", [user("next")], after=after)
     last = await asked.messages.append("t", [user("last", message_id="end")])
-    assert (await asked.messages.append("t", [user("by id")], after="end")).first_seq == last.version + 1
+    assert (await asked.messages.append("t", [user("by id")], after="end")).messages[0].seq == last.last_seq + 1
     assert await told(asked) == [(0, None, 8, True)]
 
 
@@ -108,8 +108,8 @@ async def test_a_named_branch_is_shared_and_the_active_one_is_left(asked: Ledger
     assert await told(asked) == [(0, None, 4, False), (1, 1, 2, False), (2, 3, 4, True)]
     with pytest.raises(VersionConflict):
         await asked.messages.append("t", [user("next")], expected=mark)
-    assert (await asked.messages.append("t", [user("next")], branch=0, expected=kept)).first_seq == 5
-    assert (await asked.messages.append("t", [user("next")], branch=1)).first_seq == 3
+    assert (await asked.messages.append("t", [user("next")], branch=0, expected=kept)).messages[0].seq == 5
+    assert (await asked.messages.append("t", [user("next")], branch=1)).messages[0].seq == 3
     assert (await asked.messages.append("t", [user("next")])).messages[0].branch == 2
 
 
@@ -197,7 +197,7 @@ async def test_an_unknown_thread_or_branch_is_reported_first(asked: Ledger) -> N
 
 async def test_an_empty_batch_makes_no_branch(asked: Ledger) -> None:
     nothing = await asked.messages.append("t", [], after=1, on_open_calls="interrupt")
-    assert (nothing.version, nothing.mark) == (4, (await asked.branches.get("t")).mark)
+    assert (nothing.last_seq, nothing.mark) == (4, (await asked.branches.get("t")).mark)
     assert len(await told(asked)) == 1
 
 

@@ -13,6 +13,7 @@ from chatledger import (
     InvalidArgument,
     Ledger,
     Limits,
+    Newest,
     RuleViolation,
     StorageError,
     ThreadNotFound,
@@ -46,7 +47,7 @@ async def test_too_many_messages_are_refused(ledger: Ledger) -> None:
     with pytest.raises(LimitExceeded) as caught:
         await ledger.messages.append("t", [user("x")] * 1_001)
     assert (caught.value.given, caught.value.maximum) == (1_001, 1_000)
-    assert (await ledger.messages.history("t")).version == 0
+    assert (await ledger.messages.history("t")).last_seq == 0
 
 
 async def test_too_many_bytes_are_refused(database: Database) -> None:
@@ -72,7 +73,7 @@ async def test_a_repeat_with_ids_gives_the_first_result(ledger: Ledger) -> None:
     first = await ledger.messages.append("t", turn(ids="m"), run_id="r")
     again = await ledger.messages.append("t", turn(ids="m"), run_id="r")
     assert again.replayed
-    assert (again.first_seq, again.last_seq, again.version) == (first.first_seq, first.last_seq, first.version)
+    assert (again.messages[0].seq, again.last_seq) == (first.messages[0].seq, first.last_seq)
     assert again.messages == first.messages
     assert (await ledger.messages.history("t")).messages == first.messages
 
@@ -89,7 +90,7 @@ async def test_a_second_call_without_ids_is_a_second_turn(ledger: Ledger) -> Non
     await thread(ledger)
     await ledger.messages.append("t", turn())
     assert not (await ledger.messages.append("t", turn())).replayed
-    assert (await ledger.messages.history("t")).version == 10
+    assert (await ledger.messages.history("t")).last_seq == 10
 
 
 async def test_a_repeat_with_expected_version_gives_the_first_result(ledger: Ledger) -> None:
@@ -111,7 +112,7 @@ async def test_a_repeat_after_another_append_gives_the_first_result(ledger: Ledg
     first = await ledger.messages.append("t", turn(ids="m"))
     await ledger.messages.append("t", turn())
     again = await ledger.messages.append("t", turn(ids="m"))
-    assert (again.replayed, again.version) == (True, first.version)
+    assert (again.replayed, again.last_seq) == (True, first.last_seq)
 
 
 async def test_a_repeat_with_one_message_fewer_is_a_replay_of_those(ledger: Ledger) -> None:
@@ -126,7 +127,7 @@ async def test_a_repeat_with_one_message_more_is_a_conflict(ledger: Ledger) -> N
     await ledger.messages.append("t", turn(ids="m"))
     with pytest.raises(IdConflict):
         await ledger.messages.append("t", [*turn(ids="m"), user("more", message_id="new")])
-    assert (await ledger.messages.history("t")).version == 5
+    assert (await ledger.messages.history("t")).last_seq == 5
 
 
 async def test_a_repeat_on_another_branch_is_a_conflict(ledger: Ledger) -> None:
@@ -258,7 +259,7 @@ async def test_a_stale_tip_never_refuses(database: Database) -> None:
         await wait_for(ledger, "a")
         await other.messages.append("t", [result("a")])
         stored = await ledger.messages.append("t", [user("next")], expected_version=3)
-        assert stored.first_seq == 4
+        assert stored.messages[0].seq == 4
 
 
 async def test_a_repeat_on_a_cached_tip_is_found(ledger: Ledger) -> None:
@@ -276,8 +277,8 @@ async def test_a_cached_tip_never_writes_to_a_branch_that_is_no_longer_active(da
         await ledger.messages.append("t", turn())
         await fork_at(scope_of(other), "t", 5)
         stored = await ledger.messages.append("t", [user("mine")])
-        assert (stored.messages[0].branch, stored.first_seq) == (1, 6)
-        assert (await ledger.messages.history("t", branch=0)).version == 5
+        assert (stored.messages[0].branch, stored.messages[0].seq) == (1, 6)
+        assert (await ledger.messages.history("t", branch=0)).last_seq == 5
 
 
 async def test_rules_made_stricter_hold_for_a_cached_tip(database: Database) -> None:
@@ -300,7 +301,7 @@ async def test_an_append_between_preflight_and_write_only_costs_another_attempt(
 
         between(monkeypatch, meanwhile)
         stored = await ledger.messages.append("t", [user("mine")])
-        assert stored.first_seq == 6
+        assert stored.messages[0].seq == 6
 
 
 async def test_a_branch_switched_between_preflight_and_write_gets_the_append(
@@ -316,7 +317,7 @@ async def test_a_branch_switched_between_preflight_and_write_gets_the_append(
         between(monkeypatch, switch)
         stored = await ledger.messages.append("t", [user("mine")])
         assert stored.messages[0].branch == 1
-        assert (await ledger.messages.history("t", branch=0)).version == 5
+        assert (await ledger.messages.history("t", branch=0)).last_seq == 5
 
 
 def between(monkeypatch: pytest.MonkeyPatch, happen: object) -> None:
@@ -346,7 +347,7 @@ async def test_a_run_of_another_thread_is_a_conflict(ledger: Ledger) -> None:
     with pytest.raises(RunConflict) as caught:
         await ledger.messages.append("u", [user("a")], run_id="run, 7)")
     assert caught.value.run_id == "run, 7)"
-    assert (await ledger.messages.history("u")).version == 0
+    assert (await ledger.messages.history("u")).last_seq == 0
 
 
 async def test_a_run_of_another_thread_is_a_conflict_on_a_cached_tip(ledger: Ledger) -> None:
@@ -366,7 +367,7 @@ async def test_closing_answers_open_calls_before_the_batch(ledger: Ledger) -> No
     await thread(ledger)
     await ledger.messages.append("t", [user("?"), assistant(calls=[call("a"), call("b")])], run_id="r")
     stored = await ledger.messages.append("t", [user("still there?")], on_open_calls="close")
-    assert (stored.first_seq, len(stored.messages)) == (5, 1)
+    assert (stored.messages[0].seq, len(stored.messages)) == (5, 1)
     history = (await ledger.messages.history("t")).messages
     assert [(m.role, m.tool_call_id, m.state, m.run_id) for m in history[2:4]] == [
         ("tool", "a", "synthetic", "r"),
@@ -414,8 +415,8 @@ async def test_a_live_partial_message_is_interrupted_only_with_interrupt(ledger:
 async def test_sync_stores_the_messages_that_follow(ledger: Ledger) -> None:
     await thread(ledger)
     history = turn()
-    assert (await ledger.messages.sync("t", history[:3])).version == 3
-    assert (await ledger.messages.sync("t", history)).first_seq == 4
+    assert (await ledger.messages.sync("t", history[:3])).last_seq == 3
+    assert (await ledger.messages.sync("t", history)).messages[0].seq == 4
     assert (await ledger.messages.sync("t", history)).replayed
     assert len((await ledger.messages.history("t")).messages) == 5
 
@@ -434,13 +435,13 @@ async def test_sync_knows_synthetic_results_as_the_ledgers_own(ledger: Ledger) -
     sent = [user("?"), assistant(calls=[call("a")])]
     await ledger.messages.sync("t", sent)
     await ledger.messages.sync("t", [*sent, user("next")], on_open_calls="close")
-    assert (await ledger.messages.sync("t", [*sent, user("next"), assistant("yes")])).first_seq == 5
+    assert (await ledger.messages.sync("t", [*sent, user("next"), assistant("yes")])).messages[0].seq == 5
 
 
 async def test_syncs_of_the_same_history_at_once_store_it_once(ledger: Ledger) -> None:
     await thread(ledger)
     await asyncio.gather(*(ledger.messages.sync("t", turn()) for _ in range(3)))
-    assert (await ledger.messages.history("t")).version == 5
+    assert (await ledger.messages.history("t")).last_seq == 5
 
 
 # --- Transactions -----------------------------------------------------------------------------------------------------
@@ -453,7 +454,7 @@ async def test_a_refused_message_leaves_the_transaction_usable(ledger: Ledger) -
         with pytest.raises(RuleViolation):
             await tx.messages.append("t", [result("nothing")])
         await tx.messages.append("t", turn())
-    assert (await ledger.messages.history("t")).version == 10
+    assert (await ledger.messages.history("t")).last_seq == 10
 
 
 async def test_an_exception_rolls_the_transaction_back(ledger: Ledger) -> None:
@@ -547,7 +548,7 @@ async def test_a_callers_transaction_commits_the_ledgers_writes_with_its_own(dat
         await tx.messages.append("t", turn())
         await connection.exec_driver_sql("INSERT INTO orders VALUES (7)")
     async with Ledger.open(engine) as ledger:
-        assert (await ledger.messages.history("t")).version == 5
+        assert (await ledger.messages.history("t")).last_seq == 5
     async with engine.connect() as connection:
         assert (await connection.exec_driver_sql("SELECT id FROM orders")).scalar() == 7
     await engine.dispose()
@@ -595,7 +596,7 @@ async def test_appending_nothing_returns_the_version(ledger: Ledger) -> None:
     await thread(ledger)
     await ledger.messages.append("t", turn())
     outcome = await ledger.messages.append("t", [])
-    assert (outcome.version, outcome.messages) == (5, [])
+    assert (outcome.last_seq, outcome.messages) == (5, [])
     with pytest.raises(ThreadNotFound):
         await ledger.messages.append("nowhere", [])
 
@@ -605,7 +606,7 @@ async def test_appending_nothing_never_trusts_a_cached_tip(database: Database) -
         await thread(ledger)
         await ledger.messages.append("t", turn())
         await other.messages.append("t", turn())
-        assert (await ledger.messages.append("t", [])).version == 10
+        assert (await ledger.messages.append("t", [])).last_seq == 10
         await ledger.messages.append("t", turn())
         await other.threads.delete("t")
         with pytest.raises(ThreadNotFound):
@@ -647,5 +648,5 @@ async def test_the_ends_of_the_calendar_come_back(ledger: Ledger, moment: dateti
     await ledger.threads.create("t", created_at=moment)
     stored = await ledger.messages.append("t", [user("a", created_at=moment)])
     assert (await ledger.messages.history("t")).messages == stored.messages
-    assert (await ledger.messages.history("t", last=1)).messages == stored.messages
+    assert (await ledger.messages.history("t", Newest(1))).messages == stored.messages
     assert (await ledger.threads.get("t")).created_at == moment

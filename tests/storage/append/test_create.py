@@ -27,11 +27,11 @@ async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Dat
     thread = await ledger.threads.get("t")
     assert (thread.user_id, thread.kind, thread.title, thread.rules) == ("ada", "chat", "Weather", None)
     assert (thread.message_count, thread.active_branch, thread.version) == (5, 0, 0)
-    assert (appended.version, appended.replayed) == (5, False)
+    assert (appended.last_seq, appended.replayed) == (5, False)
     assert (await ledger.messages.history("t")).mark == appended.mark
     assert [one.findings async for one in ledger.check("t")] == [[]]
     again = await ledger.messages.append("t", turn(), create=True, user_id="ada", kind="other", title="Other")
-    assert again.version == 10
+    assert again.last_seq == 10
     same = await ledger.threads.get("t")
     assert (same.kind, same.title) == ("chat", "Weather")
     async with database.open() as other:  # which has no tip of it in its cache
@@ -138,7 +138,7 @@ async def test_an_erased_thread_stays_erased(ledger: Ledger, database: Database)
     assert await ledger.threads.find("t") is None
     await ledger.messages.append("deleted", turn(), create=True)
     await ledger.threads.delete("deleted")
-    assert (await ledger.messages.append("deleted", turn(), create=True)).version == 5
+    assert (await ledger.messages.append("deleted", turn(), create=True)).last_seq == 5
 
 
 async def test_thirty_two_tasks_on_one_new_thread_make_one_thread(ledger: Ledger, database: Database) -> None:
@@ -152,7 +152,7 @@ async def test_thirty_two_tasks_on_one_new_thread_make_one_thread(ledger: Ledger
                     for place, owner in enumerate((ledger, other))
                 )
             )
-            assert sorted(one.version for one in done) == list(range(5, 161, 5))
+            assert sorted(one.last_seq for one in done) == list(range(5, 161, 5))
             ids = [message.message_id or "" for message in (await ledger.messages.history(name)).messages]
             turns = [ids[at : at + 5] for at in range(0, 160, 5)]
             assert all([id_[-1] for id_ in one] == list("01234") for one in turns)
@@ -175,7 +175,7 @@ async def test_an_append_waits_for_another_creation_of_its_thread(pg_database: D
                         await asyncio.sleep(0.01)
                 if not commits:
                     raise KeyError
-        assert (await appending).version == (6 if commits else 1)
+        assert (await appending).last_seq == (6 if commits else 1)
 
 
 async def test_a_repeat_is_a_repeat(ledger: Ledger, database: Database) -> None:

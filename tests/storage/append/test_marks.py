@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, Pace, Payload, ThreadNotFound, VersionConflict
+from chatledger import (
+    ChatMessage,
+    InvalidArgument,
+    Ledger,
+    Newest,
+    Oldest,
+    Pace,
+    Payload,
+    ThreadNotFound,
+    Tokens,
+    Turns,
+    VersionConflict,
+)
 from chatledger.errors import DraftLive, IdConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import advance, fork_at
@@ -16,6 +28,7 @@ from tests.conftest import Database
 from tests.conversations import assistant, call, texts, turn, user
 from tests.faults.proxy import proxied
 from tests.leases import pass_time
+from tests.windows import read
 
 
 @pytest.fixture
@@ -54,12 +67,12 @@ async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> Ver
 async def test_the_mark_of_a_history_and_of_an_append_hold_until_something_changes(asked: Ledger) -> None:
     for _ in range(2):
         mark = (await asked.messages.history("t")).mark
-        assert (await asked.messages.history("t", last=1)).mark == mark
-        assert (await asked.messages.history("t", last_turns=1)).mark == mark
-        assert (await asked.messages.history("t", max_tokens=1_000)).mark == mark
-        assert (await asked.messages.history("t", newest=1)).mark == mark
-        assert (await asked.messages.history("t", limit=1, after=0)).mark == mark
-        assert (await asked.history("t", format="openai-chat")).mark == mark
+        assert (await asked.messages.history("t", Newest(1))).mark == mark
+        assert (await asked.messages.history("t", Turns(1))).mark == mark
+        assert (await asked.messages.history("t", Tokens(1_000))).mark == mark
+        assert (await asked.messages.history("t", Newest(1))).mark == mark
+        assert (await asked.messages.history("t", Oldest(1, after=0), branch=0)).mark == mark
+        assert (await asked.messages.prompt("t", "openai-chat")).history.mark == mark
         assert (await asked.branches.get("t")).mark == mark
         stored = await asked.messages.append("t", [user("next"), assistant("!")], expected=mark)
         more = await asked.messages.append("t", [user("more"), assistant("!")], expected=stored.mark, branch=0)
@@ -73,8 +86,8 @@ async def test_the_mark_of_a_page_is_that_of_the_whole_branch(database: Database
         await ledger.threads.create("t")
         await ledger.messages.append("t", [user(str(number)) for number in range(1_000)])
         stored = await ledger.messages.append("t", [user("and one that no single statement reads")])
-        for window in ({}, {"limit": 10}, {"limit": 10, "before": 5}, {"run_id": "none"}):
-            assert (await ledger.messages.history("t", **window)).mark == stored.mark
+        for window in ({}, {"limit": 10}, {"newest": 10, "before": 5}, {"run_id": "none"}):
+            assert (await read(ledger, "t", **window)).mark == stored.mark
 
 
 async def test_calls_that_take_a_mark_do_their_work_on_it(asked: Ledger) -> None:
@@ -87,14 +100,14 @@ async def test_calls_that_take_a_mark_do_their_work_on_it(asked: Ledger) -> None
     assert texts(await asked.messages.history("t", branch=fork.branch)) == ["?", "another", "and more"]
     mark = (await asked.branches.get("t")).mark
     kept = (await asked.messages.history("t")).messages
-    assert (await asked.messages.sync("t", [*kept, user("?")], expected=mark)).first_seq == 4
+    assert (await asked.messages.sync("t", [*kept, user("?")], expected=mark)).messages[0].seq == 4
 
 
 async def test_a_mark_after_an_append_that_shared_a_statement_holds_only_for_the_last(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user("first")])
     appends = [ledger.messages.append("t", [user(str(number))]) for number in range(6)]
-    done = sorted(await asyncio.gather(*appends), key=lambda one: one.version)
+    done = sorted(await asyncio.gather(*appends), key=lambda one: one.last_seq)
     for earlier in done[:-1]:
         with pytest.raises(VersionConflict):
             await ledger.messages.append("t", [user("next")], expected=earlier.mark)
@@ -164,7 +177,7 @@ async def test_every_change_makes_a_mark_stale(
 async def test_a_mark_of_the_other_answer_is_refused_at_the_same_version(asked: Ledger) -> None:
     mark = (await asked.messages.history("t")).mark
     await fork_and_append(asked)
-    assert (await asked.messages.history("t")).version == 2
+    assert (await asked.messages.history("t")).last_seq == 2
     with pytest.raises(
         VersionConflict, match="branch 1 of thread 't' is still at version 2, but the mark is of branch 0"
     ):
@@ -259,7 +272,7 @@ async def test_a_version_without_a_branch_is_ambiguous_once_the_thread_is_forked
             await asked.messages.append("t", batch, expected_version=4)
         assert caught.value.argument == "expected_version"
     stored = await asked.messages.append("t", [user("next")], branch=0, expected_version=4)
-    assert stored.first_seq == 5
+    assert stored.messages[0].seq == 5
     with pytest.raises(VersionConflict):
         await asked.messages.append("t", [assistant("x")], branch=1, expected_version=4)
 
@@ -276,7 +289,7 @@ async def test_neither_a_mark_nor_a_version_costs_a_round_trip(pg_database: Data
             else:
                 stored = await ledger.messages.append("t", turn(), expected_version=version)
             trips.append(proxy.round_trips - before)
-            mark, version = stored.mark, stored.version
+            mark, version = stored.mark, stored.last_seq
     assert trips[2:] == [1] * 4
 
 
@@ -287,7 +300,7 @@ async def test_an_append_of_nothing_compares_and_writes_nothing(asked: Ledger) -
     mark = (await asked.branches.get("t")).mark
     for expectation in ({}, {"expected": mark}, {"expected_version": 2}, {"branch": 0, "expected_version": 2}):
         nothing = await asked.messages.append("t", [], **expectation)
-        assert (nothing.first_seq, nothing.last_seq, nothing.version, nothing.messages) == (3, 2, 2, [])
+        assert (nothing.last_seq, nothing.messages) == (2, [])
         assert (nothing.replayed, nothing.mark) == (False, mark)
     for wrong in (1, 3):
         with pytest.raises(VersionConflict):
@@ -301,13 +314,13 @@ async def test_an_append_of_nothing_after_a_live_draft_returns_the_mark_of_the_h
     async with asked.messages.stream("t"):
         before = await asked.messages.history("t")
         nothing = await asked.messages.append("t", [], expected=before.mark)
-        assert (nothing.version, nothing.mark) == (before.version, before.mark)
+        assert (nothing.last_seq, nothing.mark) == (before.last_seq, before.mark)
         await asked.messages.append("t", [], expected=nothing.mark)
 
 
 async def test_an_append_of_nothing_closes_no_call(asked: Ledger) -> None:
     await asked.messages.append("t", [user("?"), assistant(calls=[call("a")])])
-    assert (await asked.messages.append("t", [], on_open_calls="close")).version == 4
+    assert (await asked.messages.append("t", [], on_open_calls="close")).last_seq == 4
     assert len(await asked.messages.history("t")) == 4
 
 
@@ -320,10 +333,10 @@ async def test_completing_a_partial_message_compares_what_is_expected(asked: Led
     await advance(scope_of(asked), "t", stale)
     with pytest.raises(VersionConflict):
         await asked.messages.append("t", whole, expected=stale)
-    assert (await asked.messages.history("t")).messages[-1].state == "partial"
+    assert (await asked.messages.history("t")).draft is not None
     mark = (await asked.branches.get("t")).mark
     completed = await asked.messages.append("t", whole, expected=mark)
-    assert (completed.messages[0].state, completed.version) == ("complete", 3)
+    assert (completed.messages[0].state, completed.last_seq) == ("complete", 3)
     assert (await asked.branches.get("t")).mark == completed.mark
     again = await asked.messages.append("t", whole, expected=mark)
     assert (again.replayed, again.mark) == (True, completed.mark)
@@ -352,7 +365,7 @@ async def test_a_repeat_is_found_on_the_inherited_part_of_the_branch(ledger: Led
     await ledger.messages.append("t", [assistant("!")])
     await fork_at(scope_of(ledger), "t", 1)
     again = await ledger.messages.append("t", question, idempotency_key=key)
-    assert (again.replayed, again.version, again.messages) == (True, 1, first.messages)
+    assert (again.replayed, again.last_seq, again.messages) == (True, 1, first.messages)
     answer = await ledger.messages.append("t", [assistant("another")], expected=again.mark)
     assert answer.messages[0].branch == 1
     await fork_at(scope_of(ledger), "t", 2)
@@ -367,7 +380,7 @@ async def test_a_repeat_may_run_over_the_point_of_a_fork(ledger: Ledger) -> None
     await fork_at(scope_of(ledger), "t", 1)
     await ledger.messages.append("t", [answer])
     again = await ledger.messages.append("t", [question, answer])
-    assert (again.replayed, again.first_seq, again.version) == (True, 1, 2)
+    assert (again.replayed, again.messages[0].seq, again.last_seq) == (True, 1, 2)
     assert [(one.branch, one.seq) for one in again.messages] == [(0, 1), (1, 2)]
 
 
@@ -376,10 +389,10 @@ async def test_a_repeat_with_a_key_is_found_on_any_branch_and_activates_none(ask
     await fork_at(scope_of(asked), "t", 1)
     for branch in (None, 0, 1):
         again = await asked.messages.append("t", [user("a"), assistant("b")], idempotency_key="k", branch=branch)
-        assert (again.replayed, again.version, again.messages) == (True, 4, first.messages)
+        assert (again.replayed, again.last_seq, again.messages) == (True, 4, first.messages)
         assert (await asked.threads.get("t")).active_branch == 1
     stored = await asked.messages.append("t", [user("next")], branch=0, expected=again.mark)
-    assert stored.first_seq == 5
+    assert stored.messages[0].seq == 5
     assert len(await asked.messages.history("t")) == 1
 
 

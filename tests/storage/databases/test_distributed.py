@@ -277,7 +277,7 @@ async def test_two_processes_that_write_a_thread_at_once_store_each_turn_once(pg
     outcomes = await asyncio.gather(*appends)
     assert sorted(one.replayed for one in outcomes) == [False] * 12 + [True] * 12
     history = await ledgers[0].messages.history("t")
-    assert (history.version, len({one.message_id for one in history.messages})) == (60, 60)
+    assert (history.last_seq, len({one.message_id for one in history.messages})) == (60, 60)
     branching = [own.messages.append("t", [user("else")], after=5, branch=0) for _ in range(6) for own in ledgers]
     made = {one.messages[0].branch for one in await asyncio.gather(*branching)}
     assert made == set(range(1, 13))
@@ -341,7 +341,7 @@ async def test_an_append_whose_connection_is_lost_at_any_round_trip_is_stored_on
             unheard.append(where == "after" and cut[-1] and b"COMMIT" in proxy.lost)
             await ledger.messages.append("t", turn(), run_id="r")  # caches the tip again
             version += 10
-            assert (appended.version, (await ledger.messages.history("t")).version) == (version - 5, version)
+            assert (appended.last_seq, (await ledger.messages.history("t")).last_seq) == (version - 5, version)
         assert cut == [trip <= APPEND + 1 for trip in range(1, 3 * APPEND)]
         assert replayed == unheard
         assert replayed.count(True) == (1 if where == "after" else 0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from chatledger import Ledger, PostgreSQL, StorageError
+from chatledger import Ledger, Newest, PostgreSQL, StorageError
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections
 from chatledger.storage.drivers.urls import POOL
@@ -95,7 +95,7 @@ async def use(ledger: Ledger, number: int) -> None:
     """Each way to a connection in turn."""
     for way in range(number, number + ROUNDS):
         if way % 3 == 0:
-            await ledger.messages.history("t", last=1)
+            await ledger.messages.history("t", Newest(1))
         elif way % 3 == 1:
             await ledger.threads.count()
         else:
@@ -136,10 +136,10 @@ async def test_a_full_pool_keeps_its_connections_for_the_next_statement(pg_datab
     """Without a way through SQLAlchemy's pool and a greenlet, which an append of one table a statement always takes."""
     async with pg_database.open(postgresql=PostgreSQL(pool_size=2, max_overflow=0, distributed=False)) as ledger:
         await ledger.messages.append("t", [user("x")], create=True)
-        await asyncio.gather(*(ledger.messages.history("t", last=1) for _ in range(2)))
+        await asyncio.gather(*(ledger.messages.history("t", Newest(1)) for _ in range(2)))
         taken: list[object] = []
         event.listen(connections_of(ledger)._engine, "checkout", lambda *one: taken.append(one))
-        await asyncio.gather(*(ledger.messages.history("t", last=1) for _ in range(50)))
+        await asyncio.gather(*(ledger.messages.history("t", Newest(1)) for _ in range(50)))
         await asyncio.gather(*(ledger.messages.append(f"t{n}", [user("x")], create=True) for n in range(2)))
         assert taken == []
 
@@ -261,4 +261,4 @@ async def count(ledger: Ledger) -> object:
 
 
 async def last(ledger: Ledger) -> object:
-    return await ledger.messages.history("t", last=1)
+    return await ledger.messages.history("t", Newest(1))

@@ -199,7 +199,7 @@ async def test_closing_waits_for_a_transaction_and_refuses_new_calls(database: D
     await soon(asyncio.gather(running, *closings))
     await refused(ledger)
     async with database.open() as again:
-        assert (await again.messages.history("t")).version == 6
+        assert (await again.messages.history("t")).last_seq == 6
 
 
 async def test_closing_lets_calls_in_flight_end(database: Database) -> None:
@@ -214,7 +214,7 @@ async def test_closing_lets_calls_in_flight_end(database: Database) -> None:
     if database.kind == "postgresql":
         assert await connected(database, 0) == 0
     async with database.open() as again:
-        assert (await again.messages.history("t")).version == 40
+        assert (await again.messages.history("t")).last_seq == 40
 
 
 async def test_closing_ends_a_transaction_that_never_ends(database: Database) -> None:
@@ -237,7 +237,7 @@ async def test_closing_ends_a_transaction_that_never_ends(database: Database) ->
     with pytest.raises(ChatLedgerError):
         await soon(running)
     async with database.open() as again:
-        assert (await again.messages.history("t")).version == 0
+        assert (await again.messages.history("t")).last_seq == 0
         await again.messages.append("t", turn())  # no lock is left
 
 

@@ -83,7 +83,7 @@ async def ledger(kind: tuple[str, Database]) -> AsyncIterator[Ledger]:
 
 async def test_a_group_without_repeats_is_one_statement(ledger: Ledger, sent: list[str]) -> None:
     done = await queued(ledger, *(says(ledger, one) for one in THREADS))
-    assert [one.version for one in done] == [2] * 64
+    assert [one.last_seq for one in done] == [2] * 64
     assert sent == ["write", "write"]  # of the one ahead, and of the group
 
 
@@ -98,7 +98,7 @@ async def test_repeats_are_read_together_and_the_rest_is_written_at_once(ledger:
     assert sent[:3] == ["write", "write", "read"]
     assert len(sent) == 3 + len(repeats)  # the histories of this test
     again = await queued(ledger, *(says(ledger, one) for one in repeats))
-    assert [one.version for one in again] == [2] * 3
+    assert [one.last_seq for one in again] == [2] * 3
 
 
 async def test_a_repeat_has_the_result_of_its_first_call(ledger: Ledger) -> None:
@@ -115,7 +115,7 @@ async def test_a_repeat_has_the_result_of_its_first_call(ledger: Ledger) -> None
     )
     for again, before in zip(done, (first, keyed), strict=False):
         assert (again.replayed, again.messages) == (True, before.messages)
-        assert (again.first_seq, again.last_seq, again.version) == (2, 6, 6)
+        assert (again.messages[0].seq, again.last_seq, again.last_seq) == (2, 6, 6)
 
 
 async def test_refusals_cost_one_look_and_the_rest_is_written_at_once(ledger: Ledger, sent: list[str]) -> None:
@@ -203,7 +203,7 @@ async def test_threads_that_another_process_moved_are_judged_anew_together(
             await other.messages.append(thread_id, [assistant("of another")])
         sent.clear()
         done = await queued(ledger, *(says(ledger, one) for one in THREADS))
-        assert [one.version for one in done] == [3] * 3 + [2] * 61
+        assert [one.last_seq for one in done] == [3] * 3 + [2] * 61
         assert sent == ["write", "write", "read", "write"]
 
 

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import InvalidArgument, Ledger, PostgreSQL, ThreadNotFound
+from chatledger import InvalidArgument, Ledger, Newest, PostgreSQL, ThreadNotFound
 from chatledger.admin import migrate
 from chatledger.errors import InvalidCursor
 from chatledger.storage.databases import replica as replica_module
@@ -18,6 +18,7 @@ from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.proxy import Proxy, proxied
 from tests.postgres import Server, own_server, standby
+from tests.windows import read as read_window
 
 START = "0/0"
 
@@ -80,7 +81,7 @@ async def asked(ledger: Ledger, line: Proxy, position: str | None, thread: str =
     """The version that a history gives, and the round trips to the standby that it took."""
     before = line.round_trips
     reader = ledger if position is None else ledger.replica(position)
-    version = (await reader.messages.history(thread, last=10)).version
+    version = (await reader.messages.history(thread, Newest(10))).last_seq
     return version, line.round_trips - before
 
 
@@ -90,7 +91,7 @@ async def test_the_standby_answers_once_it_has_replayed_that_far(pair: Pair, lin
         await ledger.messages.append("t", turn())
         first = await ledger.position()
         await caught_up(pair.primary, pair.standby)
-        await ledger.replica(first).messages.history("t", last=10)  # connects, and prepares its statements
+        await ledger.replica(first).messages.history("t", Newest(10))  # connects, and prepares its statements
         assert await asked(ledger, line, first) == (5, 2)
         await replay(pair.standby, on=False)
         await ledger.messages.append("t", turn())
@@ -114,9 +115,9 @@ async def test_a_replica_answers_whole_histories_and_formats_too(pair: Pair, lin
         assert await ledger.replica(position).messages.history("t") == direct
         assert line.round_trips > 0
         before = line.round_trips
-        formatted = await ledger.replica(position).history("t", format="openai-chat")
+        prompt = await ledger.replica(position).messages.prompt("t", "openai-chat")
         assert line.round_trips > before
-        assert formatted.messages == direct.messages
+        assert prompt.history == direct
         with pytest.raises(ThreadNotFound):
             await ledger.replica(position).messages.history("nobody's")
 
@@ -126,13 +127,13 @@ async def test_no_read_ever_lacks_what_was_stored_before_its_position(pair: Pair
     async with Ledger.open(pair.primary, postgresql=PostgreSQL(replica=pair.standby)) as ledger:
         await ledger.threads.create("t")
         for number in range(40):
-            version = (await ledger.messages.append("t", turn())).version
+            version = (await ledger.messages.append("t", turn())).last_seq
             position = await ledger.position()
             if number % 10 in (3, 6):
                 await replay(pair.standby, on=number % 10 == 6)
-            for window in ({"last": 5}, {}, {"last_turns": 1}):
-                read = await ledger.replica(position).messages.history("t", **window)  # type: ignore[arg-type]
-                assert read.version >= version, "the standby answered with an older state"
+            for window in ({"newest": 5}, {}, {"last_turns": 1}):
+                read = await read_window(ledger.replica(position), "t", **window)
+                assert read.last_seq >= version, "the standby answered with an older state"
 
 
 async def test_without_the_position_check_old_states_are_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +144,7 @@ async def test_without_the_position_check_old_states_are_read(pair: Pair, monkey
         await caught_up(pair.primary, pair.standby)
         await replay(pair.standby, on=False)
         await ledger.messages.append("t", turn())
-        assert (await ledger.replica(await ledger.position()).messages.history("t", last=5)).version == 0
+        assert (await ledger.replica(await ledger.position()).messages.history("t", Newest(5))).last_seq == 0
 
 
 async def test_a_standby_that_is_away_costs_one_attempt(pair: Pair, line: Proxy) -> None:
@@ -152,12 +153,12 @@ async def test_a_standby_that_is_away_costs_one_attempt(pair: Pair, line: Proxy)
         await ledger.messages.append("t", turn())
         position = await ledger.position()
         await caught_up(pair.primary, pair.standby)
-        assert (await ledger.replica(position).messages.history("t")).version == 5
+        assert (await ledger.replica(position).messages.history("t")).last_seq == 5
         line.down = True
         line.cut("before", 1)
         connections = line.connections
         for _ in range(3):
-            assert (await ledger.replica(position).messages.history("t")).version == 5
+            assert (await ledger.replica(position).messages.history("t")).last_seq == 5
         assert line.spare()
         assert line.connections == connections
 
@@ -170,9 +171,9 @@ async def test_a_primary_is_no_replica(pair: Pair) -> None:
         proxied(pair.primary) as line,
         Ledger.open(pair.primary, postgresql=PostgreSQL(replica=line.url)) as ledger,
     ):
-        assert (await ledger.replica(START).messages.history("t", last=5)).version == 0
+        assert (await ledger.replica(START).messages.history("t", Newest(5))).last_seq == 0
         trips = line.round_trips
-        await ledger.replica(START).messages.history("t", last=5)
+        await ledger.replica(START).messages.history("t", Newest(5))
         assert line.round_trips == trips + 1
 
 
@@ -182,7 +183,7 @@ async def test_an_applications_engine_may_be_the_replica(pair: Pair) -> None:
         await ledger.threads.create("t")
         position = await ledger.position()
         await caught_up(pair.primary, pair.standby)
-        assert (await ledger.replica(position).messages.history("t")).version == 0
+        assert (await ledger.replica(position).messages.history("t")).last_seq == 0
         assert (await ledger.tenant("b").threads.find("t")) is None
         with pytest.raises(ThreadNotFound):
             await ledger.replica(position).tenant("b").messages.history("t")
@@ -195,10 +196,10 @@ async def test_a_position_is_reached_where_there_is_no_replica(database: Databas
     async with database.open() as ledger:
         await ledger.threads.create("t")
         position = await ledger.position()
-        assert (await ledger.replica(position).messages.history("t")).version == 0
+        assert (await ledger.replica(position).messages.history("t")).last_seq == 0
         async with ledger.replica(position).begin() as tx:
             await tx.messages.append("t", turn())
-            assert (await tx.messages.history("t")).version == 5
+            assert (await tx.messages.history("t")).last_seq == 5
         for wrong in ("", "0", "0/0; DROP", "0/g", "1/123456789"):
             with pytest.raises(InvalidCursor):
                 ledger.replica(wrong)
@@ -219,10 +220,10 @@ async def test_a_replica_sets_the_tenant_for_row_security(pair: Pair, line: Prox
         await ledger.threads.create("t")
         position = await ledger.position()
         await caught_up(pair.primary, pair.standby)
-        for window in ({"last": 5}, {}, {"last_turns": 1}):
+        for window in ({"newest": 5}, {}, {"last_turns": 1}):
             trips = line.round_trips
-            history = await ledger.replica(position).messages.history("t", **window)  # type: ignore[arg-type]
-            assert (history.version, line.round_trips > trips) == (0, True)
+            history = await read_window(ledger.replica(position), "t", **window)
+            assert (history.last_seq, line.round_trips > trips) == (0, True)
     await connection.execute("DROP OWNED BY app; DROP ROLE app")
     await connection.close()
 
@@ -233,7 +234,7 @@ async def test_a_view_of_a_position_is_a_view_of_the_same_user(database: Databas
         await mine.threads.create("t")
         position = await ledger.position()
         for view in (ledger.user("ada").replica(position), ledger.replica(position).user("ada")):
-            assert (await view.messages.history("t")).version == 0
+            assert (await view.messages.history("t")).last_seq == 0
             assert await view.threads.find("t")
         with pytest.raises(ThreadNotFound):
             await ledger.user("bob").replica(position).messages.history("t")

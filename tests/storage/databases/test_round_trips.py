@@ -18,6 +18,7 @@ from tests.conversations import assistant, call, result, turn, user
 from tests.faults.proxy import Proxy, proxied
 from tests.formats.streams.split_responses import split
 from tests.formats.streams.test_storage import CALL, SEARCH, said
+from tests.windows import window_of
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
@@ -127,9 +128,9 @@ async def test_a_repeat_is_found_by_a_preflight_and_a_read(proxy: Proxy, warm: L
 
 
 async def test_an_append_after_the_last_message_is_one_statement(proxy: Proxy, warm: Ledger) -> None:
-    version = (await warm.messages.append("t", turn(), run_id="r")).version
+    version = (await warm.messages.append("t", turn(), run_id="r")).last_seq
     before = proxy.round_trips
-    version = (await warm.messages.append("t", turn(), run_id="r", after=version)).version
+    version = (await warm.messages.append("t", turn(), run_id="r", after=version)).last_seq
     assert proxy.round_trips - before == 1
     trips = []
     for number in range(3):
@@ -154,7 +155,10 @@ async def test_an_append_after_an_earlier_message_is_three_statements(proxy: Pro
         before = proxy.round_trips
         await warm.messages.append("t", [assistant("other")], run_id="r", after=seq, branch=branch)
         made = await warm.messages.append("t", [user("on")])
-        assert (made.first_seq, proxy.round_trips - before) == (seq + 2, 3 + 1)  # the tip of the new branch is cached
+        assert (made.messages[0].seq, proxy.round_trips - before) == (
+            seq + 2,
+            3 + 1,
+        )  # the tip of the new branch is cached
     kept = await warm.messages.append("t", [user("on")], branch=0)
     assert kept.messages[0].branch == 0
 
@@ -169,13 +173,13 @@ async def test_an_append_refused_before_the_preflight_sends_nothing(proxy: Proxy
 async def test_a_history_costs_the_same_however_long_the_thread_is(proxy: Proxy, warm: Ledger) -> None:
     async def trips(**window: Any) -> int:
         before = proxy.round_trips
-        await warm.messages.history("t", **window)
+        await warm.messages.history("t", window_of(window))
         return proxy.round_trips - before
 
-    await trips(last=5)
-    short = [await trips(), await trips(last=5), await trips(limit=5)]
+    await trips(newest=5)
+    short = [await trips(), await trips(newest=5), await trips(limit=5)]
     await warm.messages.append("t", turn() * 150, run_id="r")
-    assert [await trips(), await trips(last=5), await trips(limit=5)] == short
+    assert [await trips(), await trips(newest=5), await trips(limit=5)] == short
     assert max(short) <= 6  # BEGIN, the branch row, a scan of each of three tables, COMMIT
 
 
@@ -298,7 +302,7 @@ async def test_queued_appends_share_a_commit(traced: Ledger, statements: list[st
     await asyncio.gather(*appends)
     grouped = [word for word in transactions(statements) if word.startswith(("BEGIN", "COMMIT"))]
     assert grouped == ["COMMIT", "BEGIN IMMEDIATE", "COMMIT"]
-    assert (await traced.messages.history("t")).version == 50
+    assert (await traced.messages.history("t")).last_seq == 50
 
 
 async def append_outside(ledger: Ledger, number: int) -> None:
@@ -316,7 +320,7 @@ async def test_a_refused_append_undoes_no_other_of_its_group(traced: Ledger, sta
     outcomes = await asyncio.gather(*mixed, return_exceptions=True)
     assert [type(outcome).__name__ for outcome in outcomes] == ["RuleViolation", "Appended"] * 4
     assert transactions(statements).count("COMMIT") < 4
-    assert (await traced.messages.history("t")).version == 20
+    assert (await traced.messages.history("t")).last_seq == 20
 
 
 async def test_a_history_is_one_transaction_of_four_statements(traced: Ledger, statements: list[str]) -> None:

@@ -17,12 +17,13 @@ from typing import Any, get_args
 import asyncpg
 import pytest
 
-from chatledger import ChatMessage, Draft, Feedback, Ledger, Thread, Transaction, Usage
+from chatledger import ChatMessage, Draft, Feedback, Ledger, Thread, Transaction, Turns, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.repositories.alternatives import find_ways
 from chatledger.storage.repositories.branches import advance, fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from chatledger.storage.repositories.find import list_names
 from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 from chatledger.storage.repositories.runs import find_runs
@@ -159,7 +160,7 @@ def stars(run_id: str, **fields: Any) -> Feedback:
 
 # Each is called by a tenant who has a thread "mine" with a run "my run" and nothing else.
 CALLS: dict[str, list[Call]] = {
-    "history": [lambda s, ids: s.history(ids.thread, format="openai-chat")],
+    "messages.prompt": [lambda s, ids: s.messages.prompt(ids.thread, "openai-chat")],
     "check": [lambda s, ids: checked(s), lambda s, ids: checked(s, ids.thread)],
     "storage.iterate_ids": [lambda s, ids: all_ids(s)],
     "storage.ids_with_prefix": [
@@ -216,13 +217,9 @@ CALLS: dict[str, list[Call]] = {
     ],
     "messages.history": [
         lambda s, ids: s.messages.history(ids.thread),
-        lambda s, ids: s.messages.history(ids.thread, last_turns=1, user_id=ids.user),
+        lambda s, ids: s.messages.history(ids.thread, Turns(1)),
         lambda s, ids: s.messages.history("mine", run_id=ids.run),
-        lambda s, ids: s.messages.history("mine", user_id=ids.user),
-    ],
-    "messages.sizes": [
-        lambda s, ids: s.messages.sizes(ids.thread),
-        lambda s, ids: s.messages.sizes(ids.thread, branch=1),
+        lambda s, ids: s.messages.history("mine"),
     ],
     "messages.iterate": [lambda s, ids: iterate(s, ids.thread)],
     "messages.get": [
@@ -234,7 +231,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.messages.search("tokyo", thread_id=ids.thread),
     ],
     "messages.find": [lambda s, ids: s.messages.find(f"{ids.message}1")],
-    "messages.names": [lambda s, ids: s.messages.names(ids.thread, format="message-file")],
+    "storage.names": [lambda s, ids: list_names(s._scope, ids.thread, "message-file")],
     "messages.close_open_calls": [lambda s, ids: s.messages.close_open_calls(ids.thread, reason="gone")],
     "branches.fork": [
         lambda s, ids: s.branches.fork(ids.thread, f"{ids.message}4"),
@@ -496,7 +493,7 @@ async def test_tenants_may_use_the_same_ids(ledger: Ledger) -> None:
         await fill(tenant, THEIRS)
     await one.threads.delete(THEIRS.thread)
     assert await one.threads.find(THEIRS.thread) is None
-    assert (await other.messages.history(THEIRS.thread)).version == 8
+    assert (await other.messages.history(THEIRS.thread)).last_seq == 8
     assert len(await other.feedback.list(events=True)) == 2
     assert (await other.runs.get(THEIRS.run)).agent == THEIRS.agent
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Appended, ChatMessage, Ledger, PostgreSQL, TextPart, Transaction
+from chatledger import Appended, ChatMessage, Ledger, Oldest, PostgreSQL, TextPart, Transaction
 from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION
 from chatledger.storage.databases import append_queue
@@ -64,14 +64,14 @@ async def test_appends_to_several_threads_share_the_statements_that_may_be_in_fl
     before = proxy.round_trips
     done = await queued(ledger, *(ledger.messages.append(one, [assistant(f"to {one}")]) for one in THREADS))
     assert proxy.round_trips - before == append_queue.IN_FLIGHT  # the one ahead is the first
-    assert [(one.first_seq, one.version) for one in done] == [(4, 4)] * len(THREADS)
+    assert [(one.messages[0].seq, one.last_seq) for one in done] == [(4, 4)] * len(THREADS)
     assert await last_texts(ledger) == [[f"to {one}"] for one in THREADS]
 
 
 async def test_an_append_that_nothing_precedes_keeps_its_own_statement(ledger: Ledger, pg_database: Database) -> None:
     async with pg_database.open() as other:  # a writer in another process
         await other.messages.append("t0", [assistant("of another")])
-        assert (await ledger.messages.append("t0", [assistant("alone")])).version == 5
+        assert (await ledger.messages.append("t0", [assistant("alone")])).last_seq == 5
 
 
 async def test_turns_of_any_shape_are_stored_as_they_are_returned(ledger: Ledger) -> None:
@@ -84,10 +84,10 @@ async def test_turns_of_any_shape_are_stored_as_they_are_returned(ledger: Ledger
     done: Sequence[Appended] = await queued(ledger, *calls)
     stored: list[ChatMessage] = []
     for thread_id in THREADS[:4]:
-        stored += (await ledger.messages.history(thread_id, after=3)).messages
+        stored += (await ledger.messages.history(thread_id, Oldest(1_000, after=3), branch=0)).messages
         assert (await ledger.runs.get(f"run of {thread_id}")).status == "running"
     for thread_id in ("t4", "t5"):
-        stored += (await ledger.messages.history(thread_id, after=3)).messages
+        stored += (await ledger.messages.history(thread_id, Oldest(1_000, after=3), branch=0)).messages
     assert [message for one in done for message in one.messages] == stored
     for thread_id in THREADS:
         assert await findings_of(ledger, thread_id) == []
@@ -107,7 +107,7 @@ async def test_tenants_and_branches_do_not_mix(ledger: Ledger, proxy: Proxy) -> 
         other.messages.append("t0", [assistant("c")]),
         ledger.messages.append("t1", [assistant("d")]),
     )
-    assert [one.version for one in done] == [6, 7, 2, 4]
+    assert [one.last_seq for one in done] == [6, 7, 2, 4]
     assert texts(await other.messages.history("t0"))[-1] == "c"
     assert proxy.round_trips - before > 3
     for view in (ledger, other):
@@ -121,9 +121,9 @@ async def test_a_transaction_that_holds_a_branch_delays_only_the_append_to_it(
         await transaction.messages.append("t0", [assistant("held")])
         held = asyncio.create_task(ledger.messages.append("t0", [assistant("waits")]))
         rest = await queued(ledger, *(ledger.messages.append(one, [assistant("goes on")]) for one in THREADS[1:]))
-        assert [one.version for one in rest] == [4] * 7
+        assert [one.last_seq for one in rest] == [4] * 7
         assert not held.done()
-    assert (await held).version == 5
+    assert (await held).last_seq == 5
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ async def test_a_branch_that_is_locked_when_the_statement_comes_is_skipped(
         await asyncio.wait_for(asyncio.gather(ahead, *tasks[1:]), 20)
         assert proxy.round_trips - before <= 2 + 4  # the append to the locked branch looks and writes by itself
         assert not tasks[0].done()
-    assert [(await one).version for one in tasks] == [5] + [4] * 7
+    assert [(await one).last_seq for one in tasks] == [5] + [4] * 7
 
 
 async def test_a_transaction_that_inserts_a_run_delays_only_the_append_of_that_run(
@@ -162,7 +162,7 @@ async def test_a_transaction_that_inserts_a_run_delays_only_the_append_of_that_r
         tasks = [asyncio.create_task(one) for one in calls]
         await asyncio.wait_for(asyncio.gather(ahead, *tasks[1:]), 20)
         assert not tasks[0].done()
-    assert [(await one).version for one in tasks] == [4] * 8
+    assert [(await one).last_seq for one in tasks] == [4] * 8
 
 
 async def held_by(transaction: Transaction, ledger: Ledger, threads: Sequence[str]) -> list[asyncio.Task[Appended]]:
@@ -183,9 +183,9 @@ async def test_appends_that_wait_for_locks_let_others_pass(ledger: Ledger, pg_da
         waiting = await held_by(transaction, ledger, blocked)
         for number in range(5):
             done = await asyncio.wait_for(ledger.messages.append("t7", [assistant("goes on")]), 20)
-            assert done.version == 4 + number
+            assert done.last_seq == 4 + number
         assert not any(one.done() for one in waiting)
-    assert [(await one).version for one in waiting] == [5] * len(blocked)
+    assert [(await one).last_seq for one in waiting] == [5] * len(blocked)
 
 
 @pytest.mark.parametrize("distributed", [False, True])
@@ -203,9 +203,9 @@ async def test_appends_that_cannot_share_a_statement_wait_for_nobody(
             waiting = [asyncio.create_task(ledger.messages.append(one, [assistant("waits")])) for one in THREADS[:-1]]
             await asyncio.sleep(0)
             done = await asyncio.wait_for(ledger.messages.append(THREADS[-1], [assistant("goes on")]), 20)
-            assert done.version == 1
+            assert done.last_seq == 1
             assert not any(one.done() for one in waiting)
-        assert [(await one).version for one in waiting] == [2] * len(waiting)
+        assert [(await one).last_seq for one in waiting] == [2] * len(waiting)
 
 
 async def test_a_tenant_does_not_wait_for_the_statements_of_another(
@@ -220,7 +220,7 @@ async def test_a_tenant_does_not_wait_for_the_statements_of_another(
     async with pg_database.open() as holder, holder.begin() as transaction:
         waiting = await held_by(transaction, ledger, blocked)
         calls = [other.messages.append(thread_id, [assistant("goes on")]) for thread_id in THREADS[:2]]
-        assert [one.version for one in await asyncio.wait_for(asyncio.gather(*calls), 20)] == [2, 2]
+        assert [one.last_seq for one in await asyncio.wait_for(asyncio.gather(*calls), 20)] == [2, 2]
         assert not any(one.done() for one in waiting)
     await asyncio.gather(*waiting)
 
@@ -247,7 +247,7 @@ async def test_a_thread_that_another_process_moved_is_skipped(
     async with pg_database.open() as other:
         await other.messages.append("t0", [assistant("of another")])
     done = await queued(ledger, *(ledger.messages.append(one, [assistant("goes on")]) for one in THREADS))
-    assert [one.version for one in done] == [5] + [4] * 7
+    assert [one.last_seq for one in done] == [5] + [4] * 7
 
 
 async def test_a_thread_that_another_process_deleted_is_missed_alone(ledger: Ledger, pg_database: Database) -> None:
@@ -262,7 +262,7 @@ async def test_a_thread_that_another_process_created_again_begins_anew(ledger: L
         await other.threads.delete("t0")
         await other.threads.create("t0")
     done = await queued(ledger, *(ledger.messages.append(one, [assistant("goes on")]) for one in THREADS))
-    assert [one.version for one in done] == [1] + [4] * 7
+    assert [one.last_seq for one in done] == [1] + [4] * 7
 
 
 async def test_appends_of_a_group_renew_when_their_threads_were_active(ledger: Ledger, pg_database: Database) -> None:
@@ -284,7 +284,7 @@ async def test_a_statement_of_several_threads_that_is_cut_is_stored_once(
     proxy.cut(where, 2)  # the one ahead runs alone
     done = await queued(ledger, *(ledger.messages.append(one, [assistant(f"to {one}")]) for one in THREADS))
     assert proxy.spare()
-    assert [one.version for one in done] == [4] * 8
+    assert [one.last_seq for one in done] == [4] * 8
     assert await last_texts(ledger, 2) == [["before", f"to {one}"] for one in THREADS]
 
 

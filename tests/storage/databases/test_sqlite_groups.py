@@ -118,7 +118,7 @@ async def test_a_repeat_stores_nothing(ledger: Ledger) -> None:
 async def test_appends_to_one_thread_follow_each_other(ledger: Ledger, executed: list[str]) -> None:
     calls = [ledger.messages.append("t0", turn(f"q{n}", f"a{n}"), run_id=f"r{n % 2}") for n in range(8)]
     outcomes = await at_once(ledger, *calls)
-    assert [appended.first_seq for appended in outcomes] == list(range(3, 19, 2))
+    assert [appended.messages[0].seq for appended in outcomes] == list(range(3, 19, 2))
     assert "SAVEPOINT job" not in executed[executed.index("COMMIT") :]
     assert [message.seq for message in await ledger.messages.history("t0")] == list(range(1, 19))
 
@@ -129,14 +129,14 @@ async def test_appends_that_name_the_branch_and_that_do_not_are_both_stored(ledg
     outcomes = await at_once(
         ledger, ledger.messages.append("t0", turn("q", "a")), ledger.messages.append("t0", turn("x", "y"), branch=0)
     )
-    assert [appended.first_seq for appended in outcomes] == [7, 9]
+    assert [appended.messages[0].seq for appended in outcomes] == [7, 9]
 
 
 async def test_a_branch_that_another_process_changed_is_read_anew(ledger: Ledger, tmp_path: Path) -> None:
     async with Ledger.open(tmp_path / "chat.db") as other:
         await other.messages.append("t3", turn("other q", "other a"))
     outcomes = await at_once(ledger, *[ledger.messages.append(name, turn("q", "a")) for name in THREADS])
-    assert [appended.first_seq for appended in outcomes] == [3, 3, 3, 5, 3, 3, 3, 3]
+    assert [appended.messages[0].seq for appended in outcomes] == [3, 3, 3, 5, 3, 3, 3, 3]
 
 
 async def test_an_append_alone_on_a_cached_tip_finds_its_repeat_and_its_foreign_run(ledger: Ledger) -> None:

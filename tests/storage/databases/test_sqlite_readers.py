@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Tokens
 from chatledger.storage.databases.sqlite import READERS
 from tests.conversations import user
 
@@ -39,6 +39,6 @@ async def test_reads_at_the_same_time_run_in_a_thread_each(ledger: Ledger) -> No
         together.wait(timeout=30)  # raises unless as many threads as readers are here
         return 1
 
-    reads = [ledger.messages.history("t", max_tokens=5, count_tokens=count) for _ in range(READERS)]
+    reads = [ledger.messages.history("t", Tokens(5, count)) for _ in range(READERS)]
     assert [len(one) for one in await asyncio.gather(*reads)] == [1] * READERS
     assert readers() == READERS

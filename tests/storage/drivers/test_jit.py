@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Ledger, PostgreSQL, StorageError
+from chatledger import Ledger, Newest, PostgreSQL, StorageError
 from chatledger.admin import migrate
 from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.sql import Sql
@@ -62,9 +62,9 @@ async def test_a_ledger_sends_its_name_as_the_only_startup_parameter(compiling: 
 async def test_a_connection_that_is_used_again_asks_for_nothing(compiling: Database) -> None:
     async with proxied(compiling.url) as proxy, Ledger.open(proxy.url) as ledger:
         await ledger.threads.create("t")
-        await ledger.messages.history("t", last=1)
+        await ledger.messages.history("t", Newest(1))
         trips, connections = proxy.round_trips, proxy.connections
-        await ledger.messages.history("t", last=1)
+        await ledger.messages.history("t", Newest(1))
         assert (proxy.round_trips, proxy.connections) == (trips + 1, connections)
 
 

@@ -114,7 +114,7 @@ async def test_a_repeat_with_a_key_is_a_replay_though_the_violation_is_relayed(r
         first = await ledger.messages.append("t", turn(), idempotency_key="k")
         again = await ledger.messages.append("t", turn(), idempotency_key="k")
         assert (again.replayed, again.messages) == (True, first.messages)
-        assert (await ledger.messages.history("t")).version == 5
+        assert (await ledger.messages.history("t")).last_seq == 5
 
 
 async def test_a_run_of_another_thread_is_a_conflict_though_the_violation_is_relayed(relaying: Database) -> None:
@@ -124,7 +124,7 @@ async def test_a_run_of_another_thread_is_a_conflict_though_the_violation_is_rel
             await ledger.messages.append(thread_id, turn(), run_id=f"run of {thread_id}")
         with pytest.raises(RunConflict, match="run of elsewhere"):
             await ledger.messages.append("t", turn(), run_id="run of elsewhere")
-        assert (await ledger.messages.history("t")).version == 5
+        assert (await ledger.messages.history("t")).last_seq == 5
 
 
 # --- Another server is lost at COMMIT ---------------------------------------------------------------------------------

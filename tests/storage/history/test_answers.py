@@ -17,6 +17,7 @@ from chatledger.types import CallPlace
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query
+from tests.windows import read as read_window
 
 NUMBERS = itertools.count()
 IDS = st.sampled_from(["a", "b", None])
@@ -77,17 +78,17 @@ async def test_a_page_says_what_was_linked_or_nothing(sqlite_database: Database,
         stored = await links(sqlite_database, thread_id)
         for branch in await ledger.branches.list(thread_id):
             whole = await ledger.messages.history(thread_id, branch=branch.branch)
-            windows = [{}, {"last": 3}, {"last_turns": 1}, {"newest": 2}, {"max_tokens": 8}]
-            windows += [{"limit": size, "after": after} for size in (2, 5) for after in range(0, whole.version, 2)]
+            windows = [{}, {"last_turns": 1}, {"newest": 2}, {"max_tokens": 8}]
+            windows += [{"limit": size, "after": after} for size in (2, 5) for after in range(0, whole.last_seq, 2)]
             for window in windows:
                 try:
-                    page = await ledger.messages.history(thread_id, branch=branch.branch, **window)
+                    page = await read_window(ledger, thread_id, branch=branch.branch, **window)
                 except LimitExceeded:
                     continue  # max_tokens is too small
                 for message in page:
                     linked = stored.get((message.branch or 0, message.seq or 0))
                     assert message.answers in (None, linked), (window, message)
-            if len(whole) == whole.version:  # nothing was removed, so the whole branch tells all
+            if len(whole) == whole.last_seq:  # nothing was removed, so the whole branch tells all
                 found = {(one.branch, one.seq): one.answers for one in whole if one.answers is not None}
                 assert found == {
                     (one.branch, one.seq): stored[one.branch or 0, one.seq or 0]
@@ -101,7 +102,7 @@ def place(seq: int, index: int) -> CallPlace:
 
 
 async def answers(ledger: Ledger, **window: Any) -> list[CallPlace | None]:
-    return [message.answers for message in await ledger.messages.history("t", **window)]
+    return [message.answers for message in await read_window(ledger, "t", **window)]
 
 
 async def test_a_result_names_its_call(ledger: Ledger) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, History, Ledger, Payload
+from chatledger import ChatMessage, History, Ledger, Newest, Oldest, Payload
 from chatledger.models import continues
 from chatledger.repositories import scope_of
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Window, read_position
 from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, call, result, turn, user
 from tests.formats.anthropic.test_stored import ANSWERED, ASKED, CALLING, CLOSING, RESULTS, TURN
+from tests.windows import read as read_window
 
 PLAIN = [message for n in range(6) for message in (user(f"question {n}"), assistant(f"answer {n}"))]
 BESIDE = [
@@ -84,14 +85,17 @@ def seqs(messages: list[ChatMessage]) -> list[int]:
 
 
 def cursors(history: History) -> tuple[int | None, int | None]:
-    return history.previous_cursor, history.next_cursor
+    """The seqs in the cursors."""
+    pair = (history.previous_cursor, history.next_cursor)
+    first, last = (None if one is None else read_position("", one, history.thread_id, None)[1] for one in pair)
+    return first, last
 
 
 async def walk(ledger: Ledger, window: dict[str, Any], *, word: str, size: str) -> list[History]:
     """Pages from the window on, in one direction, until no cursor leads further."""
-    pages = [await ledger.messages.history("t", **window)]
+    pages = [await read_window(ledger, "t", **window)]
     while (cursor := getattr(pages[-1], {"before": "previous_cursor", "after": "next_cursor"}[word])) is not None:
-        pages.append(await ledger.messages.history("t", **{word: cursor, size: next(iter(window.values()))}))
+        pages.append(await read_window(ledger, "t", **{word: cursor, size: next(iter(window.values()))}))
     return pages
 
 
@@ -128,14 +132,13 @@ async def test_walks_from_either_end_give_each_message_once(ledger: Ledger, stor
     for size in range(1, len(whole) + 2):
         forward = await walk(ledger, {"limit": size}, word="after", size="limit")
         assert [*chain(*forward)] == whole
-        for step in ("newest", "limit"):
-            backward = await walk(ledger, {"newest": size}, word="before", size=step)
-            assert [*chain(*reversed(backward))] == whole
-            assert {page.next_cursor for page in backward[:1]} == {None}
-            assert [page.next_cursor for page in backward[1:]] == [
-                (page.messages[0].seq or 0) - 1 for page in backward[:-1]
-            ]
-            assert [page.previous_cursor for page in backward[:-1]] == [page.messages[0].seq for page in backward[:-1]]
+        backward = await walk(ledger, {"newest": size}, word="before", size="newest")
+        assert [*chain(*reversed(backward))] == whole
+        assert {page.next_cursor for page in backward[:1]} == {None}
+        assert [cursors(page)[1] for page in backward[1:]] == [
+            (page.messages[0].seq or 0) - 1 for page in backward[:-1]
+        ]
+        assert [cursors(page)[0] for page in backward[:-1]] == [page.messages[0].seq for page in backward[:-1]]
 
 
 @pytest.mark.parametrize("small", [True, False], ids=["at once", "by ranges"])
@@ -146,22 +149,23 @@ async def test_newest_gives_that_number_of_messages_and_the_rest_of_their_first_
     await stored(ledger)
     whole = (await ledger.messages.history("t")).messages
     monkeypatch.setattr(Window, "is_small", small)
+    branch = (await ledger.messages.history("t")).branch
     for before in range(1, len(whole) + 2):
         known = whole[: before - 1]
         for size in range(1, len(known) + 2):
-            page = await ledger.messages.history("t", newest=size, before=before)
+            page = await ledger.messages.history("t", Newest(size, before=before), branch=branch)
             assert page.messages == newest(known, size)
 
 
 async def test_newest_of_a_format_never_divides_one_of_its_messages(ledger: Ledger) -> None:
     await store_anthropic(ledger)
-    whole = (await ledger.history("t", format="anthropic")).payload["messages"]
+    whole = ((await ledger.messages.history("t")).encode("anthropic")).payload["messages"]
     for size in range(1, 20):
-        page = await ledger.history("t", format="anthropic", newest=size)
-        messages = page.payload["messages"]
+        page = await ledger.messages.history("t", Newest(size))
+        messages = page.encode("anthropic").payload["messages"]
         while page.previous_cursor is not None:
-            page = await ledger.history("t", format="anthropic", newest=size, before=page.previous_cursor)
-            messages = page.payload["messages"] + messages
+            page = await ledger.messages.history("t", Newest(size, before=page.previous_cursor))
+            messages = page.encode("anthropic").payload["messages"] + messages
         assert messages == whole
 
 
@@ -170,10 +174,10 @@ async def test_pages_of_a_run_from_its_end_give_each_of_its_messages_once(ledger
     for run_id in ("r1", "r2", "r1", "r2", "r1"):
         await ledger.messages.append("t", turn(), run_id=run_id)
     for size in (1, 3, 7, 30):
-        page = await ledger.messages.history("t", run_id="r2", newest=size)
+        page = await ledger.messages.history("t", Newest(size), run_id="r2")
         read = seqs(page.messages)
         while page.previous_cursor is not None:
-            page = await ledger.messages.history("t", run_id="r2", newest=size, before=page.previous_cursor)
+            page = await ledger.messages.history("t", Newest(size, before=page.previous_cursor), run_id="r2")
             read = seqs(page.messages) + read
         assert read == [6, 7, 8, 9, 10, 16, 17, 18, 19, 20]
 
@@ -189,22 +193,17 @@ async def test_pages_of_a_run_from_its_end_give_each_of_its_messages_once(ledger
         ({"limit": 10}, (None, None)),
         ({"limit": 5, "after": 3}, (4, 8)),
         ({"limit": 5, "after": 5}, (6, None)),
-        ({"limit": 5, "before": 9}, (4, 8)),
-        ({"limit": 8, "before": 9}, (None, 8)),
         ({"after": 3}, (4, None)),
         ({"before": 9}, (None, 8)),
         ({"newest": 5}, (6, None)),
         ({"newest": 3}, (7, None)),
         ({"newest": 3, "before": 6}, (2, 5)),
-        ({"last": 5}, (6, None)),
-        ({"last": 3}, (6, None)),
         ({"last_turns": 1}, (6, None)),
         ({"last_turns": 2}, (None, None)),
         ({"limit": 5, "after": 10}, (11, None)),
         ({"limit": 5, "after": 2**62}, (11, None)),
-        ({"limit": 5, "before": 1}, (None, 0)),
-        ({"limit": 5, "before": 0}, (None, 0)),
-        ({"limit": 5, "after": 8, "before": 3}, (None, None)),
+        ({"newest": 5, "before": 1}, (None, 0)),
+        ({"newest": 5, "before": 0}, (None, 0)),
         ({"max_tokens": 1_000}, (None, None)),
     ],
 )
@@ -212,14 +211,13 @@ async def test_a_window_names_its_neighbours(
     ledger: Ledger, window: dict[str, int], neighbours: tuple[int | None, int | None]
 ) -> None:
     await store(ledger, turn() * 2)
-    history = await ledger.messages.history("t", **window)  # type: ignore[arg-type]
-    viewed = await ledger.history("t", format="openai-chat", **window)  # type: ignore[arg-type]
-    assert cursors(history) == (viewed.previous_cursor, viewed.next_cursor) == neighbours
+    history = await read_window(ledger, "t", **window)
+    assert cursors(history) == neighbours
 
 
 async def test_no_page_names_a_partial_message_that_it_leaves_out(ledger: Ledger) -> None:
     await store(ledger, [*turn(), assistant("So", state="partial")])
-    page = await ledger.messages.history("t", newest=1, partials=False)
+    page = await ledger.messages.history("t", Newest(1))
     assert (seqs(page.messages), cursors(page)) == ([5], (5, None))
-    page = await ledger.messages.history("t", after=4, limit=1, partials=False)
+    page = await ledger.messages.history("t", Oldest(1, after=4), branch=0)
     assert (seqs(page.messages), cursors(page)) == ([5], (5, None))

@@ -24,6 +24,7 @@ from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.storage.raw import query
+from tests.windows import read as read_window
 
 STEPS = 45
 READS = 5
@@ -81,9 +82,9 @@ class Walk:
 
     async def append(self) -> None:
         stored = await self.ledger.messages.append("t", self.some_turn())
-        assert stored.first_seq == self.model.versions[self.model.active] + 1
+        assert stored.messages[0].seq == self.model.versions[self.model.active] + 1
         self.model.path.extend(stored.messages)
-        self.model.versions[self.model.active] = stored.version
+        self.model.versions[self.model.active] = stored.last_seq
 
     async def pop(self) -> None:
         popped = await self.ledger.messages.pop("t")
@@ -185,12 +186,11 @@ async def require_windows(
     ledger: Ledger, path: list[ChatMessage], branch: int, size: int, chance: random.Random
 ) -> None:
     async def read(**window: Any) -> list[ChatMessage]:
-        return (await ledger.messages.history("t", branch=branch, **window)).messages
+        return (await read_window(ledger, "t", branch=branch, **window)).messages
 
     assert await read() == path
     assert await read(limit=size) == path[:size]
     assert await read(newest=size) == path[with_groups(path, max(len(path) - size, 0)) :]
-    assert await read(last=size) == expected_last(path, size)
     turns = starts(path)
     assert await read(last_turns=size) == path[turns[-size] if len(turns) >= size else 0 :]
     assert [message async for message in ledger.messages.iterate("t", branch=branch)] == path
@@ -198,11 +198,9 @@ async def require_windows(
     for seq in chance.sample(seqs, min(PLACES, len(seqs))):
         before = [message for message in path if (message.seq or 0) < seq]
         after = [message for message in path if (message.seq or 0) > seq]
-        assert await read(before=seq, limit=size) == before[-size:]
+        assert await read(before=seq, newest=size) == before[with_groups(before, max(len(before) - size, 0)) :]
         assert await read(after=seq, limit=size) == after[:size]
         assert await read(after=seq) == after
-        between = [message for message in after if (message.seq or 0) < seq + 5]
-        assert await read(after=seq, before=seq + 5, limit=size) == between[-size:]
     expected = expected_tokens(path, 2 * size)
     if expected is None:
         with pytest.raises(LimitExceeded):
@@ -214,10 +212,10 @@ async def require_windows(
 async def require_cursors(ledger: Ledger, path: list[ChatMessage], branch: int, size: int) -> None:
     """Both ways, each message in one page, and no page without one."""
     for walk, cursor in (({"limit": size}, "after"), ({"newest": size}, "before")):
-        page = await ledger.messages.history("t", branch=branch, **walk)  # type: ignore[arg-type]
+        page = await read_window(ledger, "t", branch=branch, **walk)
         found = list(page.messages)
         while (at := page.next_cursor if cursor == "after" else page.previous_cursor) is not None:
-            page = await ledger.messages.history("t", branch=branch, **walk, **{cursor: at})  # type: ignore[arg-type]
+            page = await read_window(ledger, "t", branch=branch, **walk, **{cursor: at})
             assert page.messages
             found = found + page.messages if cursor == "after" else page.messages + found
         assert found == path
@@ -229,7 +227,7 @@ async def require_the_rest(database: Database, ledger: Ledger, model: Model) -> 
     """Counts, views, rules and tips."""
     thread = await ledger.threads.get("t")
     assert thread.message_count == len(model.path)
-    far = (await ledger.messages.history("t")).version - 50
+    far = (await ledger.messages.history("t")).last_seq - 50
     said = [one.content for one in model.path if one.role in ("user", "assistant") and (one.seq or 0) > far]
     assert thread.preview == next((text for text in reversed(said) if text), None)
     assert [branch.last_seq for branch in await ledger.branches.list("t")] == model.versions
@@ -263,15 +261,16 @@ async def require_formats(ledger: Ledger, path: list[ChatMessage], branch: int) 
     bare = {"message_id": None, "seq": None, "branch": None, "thread_id": None}
     await ledger.messages.append(name, [message.model_copy(update=bare) for message in path])
     for format_name in ("openai-chat", "anthropic"):
-        for view in ("stored", "model"):
-            options: Any = {"format": format_name, "view": view}
-            try:
-                plain = (await ledger.history(name, **options)).payload
-            except Exception as error:
-                with pytest.raises(type(error)):
-                    await ledger.history("t", branch=branch, **options)
-                continue
-            assert (await ledger.history("t", branch=branch, **options)).payload == plain
+        plain = (await ledger.messages.history(name)).encode(format_name).payload
+        assert (await ledger.messages.history("t", branch=branch)).encode(format_name).payload == plain
+        provider: Any = format_name
+        try:
+            sent = (await ledger.messages.prompt(name, provider)).payload
+        except Exception as error:
+            with pytest.raises(type(error)):
+                await ledger.messages.prompt("t", provider, branch=branch)
+            continue
+        assert (await ledger.messages.prompt("t", provider, branch=branch)).payload == sent
     await ledger.threads.delete(name)
 
 

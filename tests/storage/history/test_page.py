@@ -10,7 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chatledger import ChatMessage, History, InvalidArgument, Ledger, ThreadNotFound
+from chatledger import (
+    ChatMessage,
+    Cursor,
+    History,
+    InvalidArgument,
+    Ledger,
+    Newest,
+    Oldest,
+    ThreadNotFound,
+    Tokens,
+    Turns,
+)
 from chatledger.errors import BranchNotFound, InvalidCursor, LimitExceeded, MessageNotFound
 from chatledger.repositories import messages as messages_module
 from chatledger.repositories import scope_of
@@ -22,6 +33,7 @@ from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import elsewhere
+from tests.windows import read as read_window
 
 NUMBERS = itertools.count()
 
@@ -38,17 +50,16 @@ async def stored(ledger: Ledger, turns: int) -> list[ChatMessage]:
 
 async def pages(ledger: Ledger, thread_id: str, size: int, *, forward: bool) -> list[History]:
     """Every page of the active branch, in the order of reading."""
-    word, cursor = ("after", 0) if forward else ("before", 2**62)
-    read: list[History] = []
-    following: int | None = cursor
-    while following is not None:
-        window: dict[str, Any] = {word: following}
-        read.append(await ledger.messages.history(thread_id, limit=size, **window))
-        following = read[-1].next_cursor if forward else read[-1].previous_cursor
-    return read
+    found: list[History] = []
+    following: Cursor | None = None
+    while not found or following is not None:
+        window = Oldest(size, after=following) if forward else Newest(size, before=following)
+        found.append(await ledger.messages.history(thread_id, window))
+        following = found[-1].next_cursor if forward else found[-1].previous_cursor
+    return found
 
 
-def cursors(history: History) -> tuple[int | None, int | None]:
+def cursors(history: History) -> tuple[Cursor | None, Cursor | None]:
     return history.previous_cursor, history.next_cursor
 
 
@@ -77,14 +88,6 @@ def begins_turn(messages: list[ChatMessage]) -> list[int]:
     return [index for index, message in enumerate(messages) if message.role == "user"]
 
 
-def expected_last(messages: list[ChatMessage], size: int) -> list[ChatMessage]:
-    start = max(0, len(messages) - size)
-    if start == 0 or start == len(messages):
-        return messages[start:]
-    later = [index for index in begins_turn(messages) if index >= start]
-    return messages[(later or begins_turn(messages)[-1:] or [0])[0] :]
-
-
 def expected_last_turns(messages: list[ChatMessage], count: int) -> list[ChatMessage]:
     starts = begins_turn(messages)
     if count == 0:
@@ -107,15 +110,14 @@ async def test_windows_are_slices_of_the_history(
         given = given[:at] + (await ledger.messages.append(thread_id, turn())).messages
 
     whole = await ledger.messages.history(thread_id)
-    assert (whole.messages, whole.version, cursors(whole)) == (given, len(given), (None, None))
+    assert (whole.messages, whole.last_seq, cursors(whole)) == (given, len(given), (None, None))
     forward = await pages(ledger, thread_id, size, forward=True)
     assert [message for page in forward for message in page] == given
     assert all(len(page) == size for page in forward[:-1])
     backward = await pages(ledger, thread_id, size, forward=False)
     assert [message for page in reversed(backward) for message in page] == given
-    assert all(len(page) == size for page in backward[:-1])
-    assert (await ledger.messages.history(thread_id, last=size)).messages == expected_last(given, size)
-    last_turns = await ledger.messages.history(thread_id, last_turns=size)
+    assert all(len(page) >= size for page in backward[:-1])
+    last_turns = await ledger.messages.history(thread_id, Turns(size))
     assert last_turns.messages == expected_last_turns(given, size)
 
 
@@ -124,91 +126,74 @@ async def test_windows_are_slices_of_the_history(
 
 async def test_after_and_before_are_not_included(ledger: Ledger) -> None:
     await stored(ledger, 2)
-    assert seqs(await ledger.messages.history("t", after=3)) == [4, 5, 6, 7, 8, 9, 10]
-    assert seqs(await ledger.messages.history("t", before=3)) == [1, 2]
-    assert seqs(await ledger.messages.history("t", after=3, before=7)) == [4, 5, 6]
-
-
-async def test_a_page_between_two_seqs_ends_at_the_other(ledger: Ledger) -> None:
-    await stored(ledger, 2)
-    page = await ledger.messages.history("t", after=3, before=9, limit=2)
-    assert (seqs(page), cursors(page)) == ([7, 8], (7, None))
-    page = await ledger.messages.history("t", after=3, before=6, limit=2)
-    assert (seqs(page), cursors(page)) == ([4, 5], (None, None))
+    assert seqs(await ledger.messages.history("t", Oldest(1_000, after=3), branch=0)) == [4, 5, 6, 7, 8, 9, 10]
+    assert seqs(await ledger.messages.history("t", Newest(1_000, before=3), branch=0)) == [1, 2]
+    assert seqs(await ledger.messages.history("t", Newest(3, before=7), branch=0)) == [2, 3, 4, 5, 6]
 
 
 async def test_cursors_beyond_the_ends_give_nothing(ledger: Ledger) -> None:
     await stored(ledger, 1)
-    beyond = await ledger.messages.history("t", after=5, limit=3)
-    assert (beyond.messages, beyond.version) == ([], 5)
-    assert seqs(await ledger.messages.history("t", before=1)) == []
-    assert seqs(await ledger.messages.history("t", before=0)) == []
-    assert seqs(await ledger.messages.history("t", after=2**62)) == []
+    beyond = await ledger.messages.history("t", Oldest(3, after=5), branch=0)
+    assert (beyond.messages, beyond.last_seq) == ([], 5)
+    assert seqs(await ledger.messages.history("t", Newest(1_000, before=1), branch=0)) == []
+    assert seqs(await ledger.messages.history("t", Newest(1_000, before=0), branch=0)) == []
+    assert seqs(await ledger.messages.history("t", Oldest(1_000, after=2**62), branch=0)) == []
 
 
 async def test_an_empty_thread_has_empty_windows(ledger: Ledger) -> None:
     await ledger.threads.create("t")
-    for window in ({}, {"limit": 3}, {"limit": 3, "before": 9}, {"newest": 3}, {"last": 3}, {"last_turns": 3}):
-        history = await ledger.messages.history("t", **window)  # type: ignore[arg-type]
-        assert (history.messages, history.version, cursors(history)) == ([], 0, (None, None))
+    for window in ({}, {"limit": 3}, {"limit": 3, "before": 9}, {"newest": 3}, {"last_turns": 3}):
+        history = await read_window(ledger, "t", **window)
+        assert (history.messages, history.last_seq, cursors(history)) == ([], 0, (None, None))
 
 
 async def test_a_window_of_size_zero_is_empty(ledger: Ledger) -> None:
     await stored(ledger, 1)
-    for window in ({"limit": 0}, {"newest": 0}, {"last": 0}, {"last_turns": 0}):
-        history = await ledger.messages.history("t", **window)  # type: ignore[arg-type]
+    for window in ({"limit": 0}, {"newest": 0}, {"last_turns": 0}):
+        history = await read_window(ledger, "t", **window)
         assert (history.messages, cursors(history)) == ([], (None, None))
 
 
 async def test_a_window_of_a_huge_size_is_the_whole_branch(ledger: Ledger) -> None:
     await stored(ledger, 1)
-    for word in ("limit", "newest", "last", "last_turns"):
-        window: dict[str, Any] = {word: 2**70}
-        assert len(await ledger.messages.history("t", **window)) == 5
-
-
-async def test_the_last_turn_is_given_whole_though_it_is_longer_than_asked(ledger: Ledger) -> None:
-    await stored(ledger, 2)
-    assert seqs(await ledger.messages.history("t", last=3)) == [6, 7, 8, 9, 10]
-    assert seqs(await ledger.messages.history("t", last=9)) == [6, 7, 8, 9, 10]
-    assert len(await ledger.messages.history("t", last=10)) == 10
+    for word in ("limit", "newest", "last_turns"):
+        window: dict[str, Any] = {word: 2**62}
+        assert len(await read_window(ledger, "t", **window)) == 5
 
 
 async def test_the_last_turn_is_given_whole_across_a_fork(ledger: Ledger) -> None:
     await stored(ledger, 2)
     await fork_at(scope_of(ledger), "t", 9)
     await ledger.messages.append("t", [assistant("other")])
-    assert seqs(await ledger.messages.history("t", last=1)) == [6, 7, 8, 9, 10]
-    assert seqs(await ledger.messages.history("t", last_turns=1)) == [6, 7, 8, 9, 10]
-    assert len(await ledger.messages.history("t", last_turns=2)) == 10
+    assert seqs(await ledger.messages.history("t", Turns(1))) == [6, 7, 8, 9, 10]
+    assert len(await ledger.messages.history("t", Turns(2))) == 10
 
 
-@pytest.mark.parametrize("window", [{"last": 2}, {"last_turns": 1}, {"last": 3}])
-async def test_last_windows_keep_a_call_with_a_result_that_came_a_turn_later(
-    ledger: Ledger, window: dict[str, Any]
-) -> None:
+async def test_turns_keep_a_call_with_a_result_that_came_a_turn_later(ledger: Ledger) -> None:
     """Lenient lets a user message in while calls are open, and the result may still come."""
     await ledger.threads.create("t", rules="lenient")
     late = [user("a"), assistant("b"), user("c"), assistant(calls=[call("x")]), user("d"), user("e"), result("x")]
     await ledger.messages.append("t", late)
-    assert seqs(await ledger.messages.history("t", **window)) == [3, 4, 5, 6, 7]
+    assert seqs(await ledger.messages.history("t", Turns(1))) == [3, 4, 5, 6, 7]
 
 
-async def test_a_call_that_was_never_answered_does_not_lengthen_last(ledger: Ledger) -> None:
+async def test_a_call_that_was_never_answered_does_not_lengthen_a_turn(ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
     await ledger.messages.append("t", [user("a"), assistant(calls=[call("x")]), user("b"), assistant("c")])
-    assert seqs(await ledger.messages.history("t", last=2)) == [3, 4]
+    assert seqs(await ledger.messages.history("t", Turns(1))) == [3, 4]
 
 
 @pytest.mark.parametrize("beside", ["", "\ud83d\ude00"], ids=["plain", "escaped"])  # two surrogates, not one character
-@pytest.mark.parametrize("window", [{"last": 2}, {"last": 4}, {"last_turns": 1}])
-async def test_last_windows_never_begin_inside_a_group(ledger: Ledger, window: dict[str, Any], beside: str) -> None:
+@pytest.mark.parametrize(("window", "start"), [({"newest": 2}, 7), ({"newest": 5}, 7), ({"last_turns": 1}, 6)])
+async def test_windows_never_begin_inside_a_group(
+    ledger: Ledger, window: dict[str, Any], start: int, beside: str
+) -> None:
     """The user's words in one message with the results of a turn belong to that turn."""
     await ledger.threads.create("t")
     said = user("and in Lima?", residual={"continues": True, "beside": beside})
     await ledger.messages.append("t", [*turn(), *turn()[:4], said, assistant("sunny too")])
-    assert seqs(await ledger.messages.history("t", **window)) == [6, 7, 8, 9, 10, 11]
-    assert len(await ledger.messages.history("t", last_turns=2)) == 11
+    assert seqs(await read_window(ledger, "t", **window)) == [*range(start, 12)]
+    assert len(await ledger.messages.history("t", Turns(2))) == 11
 
 
 # --- Filters ----------------------------------------------------------------------------------------------------------
@@ -220,20 +205,17 @@ async def test_a_run_keeps_only_its_messages(ledger: Ledger) -> None:
         await ledger.messages.append("t", turn(), run_id=run_id)
     assert seqs(await ledger.messages.history("t", run_id="r1")) == [1, 2, 3, 4, 5, 11, 12, 13, 14, 15]
     assert seqs(await ledger.messages.history("t", run_id="r2")) == [6, 7, 8, 9, 10]
-    assert seqs(await ledger.messages.history("t", run_id="r2", last=2)) == [6, 7, 8, 9, 10]
     unknown = await ledger.messages.history("t", run_id="unknown")
-    assert (unknown.messages, unknown.version) == ([], 15)
+    assert (unknown.messages, unknown.last_seq) == ([], 15)
 
 
-async def test_the_last_messages_of_a_run_are_its_own_though_it_began_inside_a_turn(ledger: Ledger) -> None:
+async def test_the_newest_messages_of_a_run_are_its_own_though_it_began_inside_a_turn(ledger: Ledger) -> None:
     """A service stores the question before it starts the run that answers it."""
     await ledger.threads.create("t")
     for _ in range(2):
         await ledger.messages.append("t", [user("?")])
         await ledger.messages.append("t", turn()[1:], run_id="r")
-    assert seqs(await ledger.messages.history("t", run_id="r", last=9)) == [2, 3, 4, 5, 7, 8, 9, 10]
-    for window in ({"last": 1}, {"last": 4}, {"last": 5}, {"newest": 4}):
-        assert seqs(await ledger.messages.history("t", run_id="r", **window)) == [7, 8, 9, 10]  # type: ignore[arg-type]
+    assert seqs(await ledger.messages.history("t", Newest(4), run_id="r")) == [7, 8, 9, 10]
 
 
 async def test_pages_of_a_run_give_each_of_its_messages_once(ledger: Ledger) -> None:
@@ -242,9 +224,9 @@ async def test_pages_of_a_run_give_each_of_its_messages_once(ledger: Ledger) -> 
         await ledger.messages.append("t", turn(), run_id=run_id)
     for size in (1, 3, 7, 20):
         read: list[int | None] = []
-        cursor: int | None = 0
-        while cursor is not None:
-            page = await ledger.messages.history("t", run_id="r2", limit=size, after=cursor)
+        cursor: Cursor | None = None
+        while not read or cursor is not None:
+            page = await ledger.messages.history("t", Oldest(size, after=cursor), run_id="r2")
             read += seqs(page)
             cursor = page.next_cursor
         assert read == [6, 7, 8, 9, 10, 16, 17, 18, 19, 20]
@@ -260,16 +242,16 @@ async def test_a_run_on_another_branch_is_not_on_this_one(ledger: Ledger) -> Non
 
 async def test_a_thread_of_another_user_is_not_found(ledger: Ledger) -> None:
     await stored(ledger.user("ada"), 1)
-    assert len(await ledger.messages.history("t", user_id="ada")) == 5
+    assert len(await ledger.user("ada").messages.history("t")) == 5
     for user_id in ("bob", "", "Ada", "ada\0"):
         with pytest.raises(ThreadNotFound):
-            await ledger.messages.history("t", user_id=user_id)
+            await ledger.user(user_id or "nobody").messages.history("t")
 
 
 async def test_a_thread_without_an_owner_is_not_found_for_a_user(ledger: Ledger) -> None:
     await stored(ledger, 1)
     with pytest.raises(ThreadNotFound):
-        await ledger.messages.history("t", user_id="ada")
+        await ledger.user("ada").messages.history("t")
 
 
 async def test_unknown_threads_and_branches_are_not_found(ledger: Ledger) -> None:
@@ -285,56 +267,79 @@ async def test_unknown_threads_and_branches_are_not_found(ledger: Ledger) -> Non
 # --- What is refused --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("window", "text"),
-    [
-        ({"limit": 1, "newest": 1}, "newest cannot be combined with limit; pass one of them"),
-        ({"limit": 1, "last": 1}, "last cannot be combined with limit; pass one of them"),
-        ({"newest": 1, "last": 1}, "last cannot be combined with newest; pass one of them"),
-        ({"last": 1, "last_turns": 1}, "last_turns cannot be combined with last; pass one of them"),
-        ({"last": 1, "max_tokens": 1}, "max_tokens cannot be combined with last; pass one of them"),
-        (
-            {"newest": 1, "after": 0},
-            "newest counts backward and cannot be combined with after; pass limit to read forward",
-        ),
-        (
-            {"last": 1, "before": 0},
-            "last reads the end of the branch and cannot be combined with before; pass newest or limit",
-        ),
-        ({"last": 1, "after": 0}, "last reads the end of the branch and cannot be combined with after; pass limit"),
-        (
-            {"last_turns": 1, "after": 1},
-            "last_turns reads the end of the branch and cannot be combined with after; pass limit",
-        ),
-        (
-            {"max_tokens": 1, "before": 3},
-            "max_tokens reads the end of the branch and cannot be combined with before; pass newest or limit",
-        ),
-        (
-            {"max_tokens": 1, "run_id": "r"},
-            "max_tokens counts whole turns and cannot be combined with run_id; pass one of them",
-        ),
-        ({"count_tokens": len}, "count_tokens is used only with max_tokens; pass max_tokens as well, or leave it out"),
-    ],
-)
-async def test_arguments_that_cannot_be_combined_are_refused(ledger: Ledger, window: dict[str, Any], text: str) -> None:
-    for history in (ledger.messages.history("t", **window), ledger.history("t", format="openai-chat", **window)):
+async def test_arguments_that_do_not_go_together_are_refused(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    for window, branch, run_id, text in (
+        (Oldest(1, after=3), None, None, "after is a seq, which names no branch: pass branch= as well, or a cursor"),
+        (Newest(1, before=3), None, None, "before is a seq, which names no branch: pass branch= as well, or a cursor"),
+        (Tokens(9), None, "r", "run_id does not go with Tokens, which count whole turns"),
+        (9, None, None, "window must be Newest, Oldest, Turns or Tokens, not int"),
+    ):
         with pytest.raises(InvalidArgument) as caught:
-            await history
-        assert (str(caught.value), caught.value.argument) == (text, text.split()[0])
+            await ledger.messages.history("t", window, branch=branch, run_id=run_id)  # type: ignore[arg-type]
+        assert str(caught.value) == text
 
 
-@pytest.mark.parametrize("window", [{"after": -1}, {"before": -1}, {"before": 2**62 + 1}, {"limit": 1, "after": 2**70}])
-async def test_a_cursor_that_no_message_can_have_is_refused(ledger: Ledger, window: dict[str, int]) -> None:
-    with pytest.raises(InvalidCursor):
-        await ledger.messages.history("t", **window)  # type: ignore[arg-type]
+@pytest.mark.parametrize("seq", [-1, 2**62 + 1, 2**70])
+async def test_a_seq_that_no_message_can_have_is_refused(ledger: Ledger, seq: int) -> None:
+    for window in (Oldest(1, after=seq), Newest(1, before=seq)):
+        with pytest.raises(InvalidCursor):
+            await ledger.messages.history("t", window, branch=0)
 
 
-@pytest.mark.parametrize("word", ["limit", "newest", "last", "last_turns", "max_tokens"])
-async def test_sizes_below_zero_are_refused(ledger: Ledger, word: str) -> None:
-    window: dict[str, Any] = {word: -1}
+async def test_a_cursor_belongs_to_its_thread_and_its_branch(ledger: Ledger) -> None:
+    await stored(ledger, 2)
+    await ledger.threads.create("other")
+    page = await ledger.messages.history("t", Newest(2))
+    for window, thread_id, branch in (
+        (Newest(2, before=page.previous_cursor), "other", None),
+        (Newest(2, before=page.previous_cursor), "t", 1),
+        (Newest(2, before=page.mark), "other", None),
+        (Oldest(2, after=page.mark), "t", 1),
+        (Newest(2, before=Cursor("a text")), "t", None),
+        (Oldest(2, after=Cursor("")), "t", None),
+    ):
+        with pytest.raises(InvalidCursor):
+            await ledger.messages.history(thread_id, window, branch=branch)
+
+
+async def test_pages_stay_on_their_branch_while_another_one_becomes_active(ledger: Ledger) -> None:
+    first = await stored(ledger, 2)
+    page = await ledger.messages.history("t", Newest(2))
+    await ledger.branches.fork("t", first[4])
+    await ledger.messages.append("t", [user("another")] * 9)
+    earlier = await ledger.messages.history("t", Newest(20, before=page.previous_cursor))
+    assert [*earlier, *page] == first
+    later = await ledger.messages.history("t", Oldest(20, after=earlier.next_cursor))
+    assert (later.branch, later.messages) == (0, page.messages)
+
+
+async def test_a_mark_is_the_end_of_its_branch_at_that_time(ledger: Ledger) -> None:
+    first = await stored(ledger, 1)
+    mark = (await ledger.messages.history("t", Newest(1))).mark
+    assert len(await ledger.messages.history("t", Oldest(9, after=mark))) == 0
+    later = (await ledger.messages.append("t", turn())).messages
+    await ledger.branches.fork("t", first[0])
+    assert (await ledger.messages.history("t", Oldest(9, after=mark))).messages == later
+    assert (await ledger.messages.history("t", Newest(9, before=mark))).messages == first
+
+
+async def test_after_the_mark_of_a_draft_its_message_is_read_once_it_is_finished(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    async with ledger.messages.stream("t") as draft:
+        await draft.feed("Sun")
+        await draft.flush()
+        page = await ledger.messages.history("t", Newest(9))
+        assert (len(page), page.draft and page.draft.text, page.last_seq) == (5, "Sun", 6)
+        assert (await ledger.messages.history("t", Oldest(9, after=page.mark))).messages == []
+    assert texts(await ledger.messages.history("t", Oldest(9, after=page.mark))) == ["Sun"]
+    assert len(await ledger.messages.history("t", Newest(9, before=page.mark))) == 5
+
+
+@pytest.mark.parametrize("kind", [Newest, Oldest, Turns, Tokens])
+def test_sizes_below_zero_are_refused(kind: Any) -> None:
     with pytest.raises(LimitExceeded) as caught:
-        await ledger.messages.history("t", **window)
+        kind(-1)
     assert caught.value.given == -1
 
 
@@ -348,9 +353,7 @@ def by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("by_ranges")
-@pytest.mark.parametrize(
-    "window", [{}, {"last": 65}, {"last_turns": 1}, {"limit": 65}, {"newest": 65}, {"run_id": "r"}]
-)
+@pytest.mark.parametrize("window", [{}, {"last_turns": 1}, {"limit": 65}, {"newest": 65}, {"run_id": "r"}])
 async def test_an_append_between_the_statements_of_a_page_is_not_seen(
     database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, window: dict[str, Any]
 ) -> None:
@@ -365,9 +368,9 @@ async def test_an_append_between_the_statements_of_a_page_is_not_seen(
         return path
 
     monkeypatch.setattr(history_module, "find_path", and_then_somebody_appends)
-    page = await ledger.messages.history("t", **window)
-    assert (page.messages, page.version, cursors(page)) == (first, 5, (None, None))
-    assert (await ledger.messages.history("t")).version == 10
+    page = await read_window(ledger, "t", **window)
+    assert (page.messages, page.last_seq, cursors(page)) == (first, 5, (None, None))
+    assert (await ledger.messages.history("t")).last_seq == 10
 
 
 @pytest.mark.usefixtures("by_ranges")
@@ -394,11 +397,11 @@ async def test_a_whole_branch_is_read_at_once_or_by_ranges(database: Database, m
         said = await stored(ledger, 3)
         await fork_at(scope_of(ledger), "t", 6)
         forked = (await ledger.messages.append("t", [user("again"), assistant("yes")])).messages
-        windows: list[dict[str, Any]] = [{}, {"after": 3}, {"before": 8}, {"after": 2, "before": 9}, {"branch": 0}]
-        at_once = [await ledger.messages.history("t", **window) for window in windows]
+        windows: list[dict[str, Any]] = [{}, {"after": 3}, {"before": 8}, {"branch": 0}]
+        at_once = [await read_window(ledger, "t", **window) for window in windows]
         for size in (1, 4, 8, 9, 15, 16):
             monkeypatch.setattr(one_statement_module, "SMALL", size)
-            assert [await ledger.messages.history("t", **window) for window in windows] == at_once
+            assert [await read_window(ledger, "t", **window) for window in windows] == at_once
     assert at_once[0].messages == [*said[:6], *forked]
     assert at_once[-1].messages == said
 

@@ -29,6 +29,7 @@ from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
 from tests.postgres import Server
 from tests.storage.seeded import LONG, OTHERS, ROWS, SHORT, seed_postgresql, seed_sqlite
+from tests.windows import read as read_window
 
 Work = Callable[[Ledger], Awaitable[Any]]
 
@@ -38,16 +39,14 @@ def append_to(thread: str) -> Work:
 
 
 def history(**window: Any) -> Work:
-    return lambda ledger: ledger.messages.history(LONG, **window)
+    return lambda ledger: read_window(ledger, LONG, **window)
 
 
 APPENDS = {"to a long thread": append_to(LONG), "to a short thread": append_to(SHORT)}
 HISTORIES = {
-    "a page": history(limit=50, after=5_000),
-    "a page backward": history(limit=50, before=5_000),
-    "a page of many": history(limit=500, after=5_000),
+    "a page": history(limit=50, after=5_000, branch=0),
+    "a page of many": history(limit=500, after=5_000, branch=0),
     "newest": history(newest=52),  # begins between two results
-    "last": history(last=50),
     "last turns": history(last_turns=10),
 }
 LISTS: dict[str, Work] = {
@@ -287,7 +286,7 @@ async def test_an_append_is_one_round_trip(pg_seeded: Database, work: Work) -> N
     assert await round_trips(pg_seeded, work) == 1
 
 
-@named({name: HISTORIES[name] for name in ("a page", "a page backward", "newest", "last")} | LISTS | SUMMARIES)
+@named({name: HISTORIES[name] for name in ("a page", "newest")} | LISTS | SUMMARIES)
 async def test_a_small_read_is_one_round_trip(pg_read: Database, work: Work) -> None:
     assert await round_trips(pg_read, work) == 1
 
@@ -447,7 +446,7 @@ async def test_an_append_runs_as_many_statements_however_long_the_thread_is(
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        *((HISTORIES[name], 4) for name in ("a page", "a page backward", "a page of many", "last")),
+        *((HISTORIES[name], 4) for name in ("a page", "a page of many")),
         (HISTORIES["last turns"], 5),
         *((work, 1) for work in LISTS.values()),
     ],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import ChatMessage, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall
+from chatledger import ChatMessage, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, Tokens, ToolCall, Turns
 from chatledger.errors import LimitExceeded
 from chatledger.models import CONTINUES
 from chatledger.repositories import scope_of
@@ -18,6 +18,7 @@ from chatledger.storage.history.tokens import LARGEST, PAGE, estimate_tokens
 from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
+from tests.windows import read
 
 
 def one(_message: ChatMessage) -> int:
@@ -30,7 +31,7 @@ async def stored(ledger: Ledger, *messages: ChatMessage, **how: Any) -> None:
 
 
 async def seqs(ledger: Ledger, maximum: int, **more: Any) -> list[int | None]:
-    history = await ledger.messages.history("t", max_tokens=maximum, **{"count_tokens": one, **more})
+    history = await read(ledger, "t", max_tokens=maximum, **{"count_tokens": one, **more})
     assert (history.previous_cursor, history.next_cursor) == (None, None)
     return [message.seq for message in history.messages]
 
@@ -143,7 +144,7 @@ async def test_an_error_of_the_counter_reaches_the_caller(ledger: Ledger) -> Non
 
 async def test_a_model_view_of_the_turns_that_fit(ledger: Ledger) -> None:
     await stored(ledger, SYSTEM, *turn(), user("?"), assistant(calls=[call("a")]))
-    viewed = await ledger.history("t", format="openai-chat", view="model", max_tokens=3, count_tokens=one)
+    viewed = await ledger.messages.prompt("t", "openai-chat", Tokens(3, one))
     assert [wire["role"] for wire in viewed.payload] == ["system", "user", "assistant", "tool"]
     assert [repair.code for repair in viewed.repairs] == ["open-call"]
 
@@ -211,5 +212,5 @@ async def test_turns_of_encrypted_messages_are_found_whatever_their_residual(
     async with database.open(encryption=KEYS) as ledger:
         grouped = [user("?", residual={CONTINUES: True, "more": "x" * length}) for _ in range(2)]
         await stored(ledger, user("1", residual={"more": "x" * length}), user("2"), *grouped, user("3"))
-        turns = {size: [one.seq for one in await ledger.messages.history("t", last_turns=size)] for size in (1, 2, 3)}
+        turns = {size: [one.seq for one in await ledger.messages.history("t", Turns(size))] for size in (1, 2, 3)}
         assert turns == {1: [5], 2: [2, 3, 4, 5], 3: [1, 2, 3, 4, 5]}

@@ -16,7 +16,19 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, Transaction, admin
+from chatledger import (
+    ChatLedgerError,
+    ChatMessage,
+    InvalidArgument,
+    Ledger,
+    Limits,
+    Newest,
+    Oldest,
+    Tokens,
+    Transaction,
+    Turns,
+    admin,
+)
 from chatledger.errors import LimitExceeded
 from chatledger.repositories import Repositories, scope_of
 from chatledger.repositories.branches import BranchRepository
@@ -60,6 +72,7 @@ GIVEN: dict[str, Any] = {
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
     "KvScope": ("tenant",),
     "Messages": [],
+    "PromptFormat": "openai-chat",
     "Owner": ("tenant",),
     "Sequence[KvScope]": [],
     "dict[str, Any]": {},
@@ -113,13 +126,9 @@ async def test_an_argument_of_another_type_is_refused_by_its_name(name: str) -> 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"limit": "3"}, "limit must be an int or None, not str"),
-        ({"before": "zz"}, "before must be an int or None, not str"),
-        ({"before": 2.5}, "before must be an int or None, not float"),
-        ({"last": True}, "last must be an int or None, not bool"),
         ({"branch": "a"}, "branch must be an int or None, not str"),
-        ({"max_tokens": "9"}, "max_tokens must be an int or None, not str"),
-        ({"max_tokens": 9, "count_tokens": 4}, "count_tokens must be a function or None, not int"),
+        ({"run_id": 5}, "run_id must be a str or None, not int"),
+        ({"window": 5}, "window must be Newest, Oldest, Turns or Tokens, not int"),
         ({"thread_id": None}, "thread_id must be a str, not None"),
     ],
 )
@@ -131,12 +140,30 @@ async def test_a_wrong_window_argument_says_what_is_expected(ledger: Ledger, giv
     assert str(caught.value) == text
 
 
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda any_: Oldest(any_("3")), "count must be an int, not str"),
+        (
+            lambda any_: Newest(3, before=any_(2.5)),
+            "before must be a cursor, a mark or a seq; a message has .seq, not float",
+        ),
+        (lambda any_: Turns(any_(True)), "count must be an int, not bool"),
+        (lambda any_: Tokens(9, any_(4)), "count must be a function or None, not int"),
+    ],
+)
+def test_a_window_checks_itself(make: Any, text: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        make(lambda value: value)
+    assert str(caught.value) == text
+
+
 @pytest.mark.parametrize("cost", [None, "9", -1, float("nan"), True])
 async def test_a_counter_must_count(ledger: Ledger, cost: Any) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn())
     with pytest.raises(InvalidArgument, match="count_tokens must return a number") as caught:
-        await ledger.messages.history("t", max_tokens=9, count_tokens=lambda _: cost)
+        await ledger.messages.history("t", Tokens(9, lambda _: cost))
     assert caught.value.argument == "count_tokens"
 
 
@@ -144,13 +171,11 @@ async def test_every_call_refuses_unknown_words_alike(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     level = "rules must be 'lenient', 'strict', 'ordered' or None, not 'stern'"
     close = "on_open_calls must be 'error', 'close' or 'interrupt', not 'closed'"
-    view = "view must be 'stored' or 'model', not 'Model'"
     word: Any
     for text, say in (
         (level, lambda word: ledger.threads.create("u", rules=word)),
         (level, lambda word: ledger.messages.append("t", turn(), rules=word)),
         (close, lambda word: ledger.messages.append("t", turn(), on_open_calls=word)),
-        (view, lambda word: ledger.history("t", format="openai-chat", view=word)),
     ):
         word = text.rpartition(" ")[2].strip("'")
         with pytest.raises(InvalidArgument) as caught:
@@ -175,11 +200,11 @@ async def test_a_list_of_something_else_is_no_list_of_messages(ledger: Ledger) -
     ("text", "slip"),
     [
         ("thread_id must not be empty; 1 to 512 bytes are allowed", lambda ledger: ledger.threads.create("")),
-        ("limit: -1 given, at least 0 allowed", lambda ledger: ledger.messages.history("t", limit=-1)),
+        ("count: -1 given, at least 0 allowed", lambda ledger: ledger.messages.history("t", Oldest(-1))),
         ("limit: 0 given, at least 1 allowed", lambda ledger: ledger.threads.list(limit=0)),
         (
             "max_tokens=0 is too small: at least 1 are needed for the newest turn with the leading instructions",
-            lambda ledger: ledger.messages.history("t", max_tokens=0),
+            lambda ledger: ledger.messages.history("t", Tokens(0)),
         ),
     ],
 )

@@ -20,6 +20,7 @@ from chatledger import (
     Feedback,
     InvalidArgument,
     Ledger,
+    Oldest,
     Payload,
     RuleViolation,
     StorageError,
@@ -110,7 +111,7 @@ async def test_lenient_records_the_violations_that_strict_refuses(
     assert (caught.value.rule, caught.value.index) == (rule, 0)
     assert (await ledger.messages.history(t)).messages == before
     await ledger.messages.append(t, [refused], rules="lenient")
-    (stored,) = (await ledger.messages.history(t, after=3)).messages
+    (stored,) = (await ledger.messages.history(t, Oldest(1_000, after=3), branch=0)).messages
     assert (stored.text, rules_broken([stored])) == (refused.text, [[rule]])
 
 
@@ -160,7 +161,7 @@ async def test_a_run_of_another_thread_is_a_conflict(ledger: Ledger, t: str) -> 
         with pytest.raises(RunConflict) as caught:
             await ledger.messages.append(t, [user("a", run_id="r"), assistant("b")], **runs)  # type: ignore[arg-type]
         assert caught.value.run_id == "r"
-    assert (await ledger.messages.history(t)).version == 0
+    assert (await ledger.messages.history(t)).last_seq == 0
     assert await ledger.runs.find("s") is None
 
 
@@ -193,7 +194,7 @@ async def test_any_text_is_stored_as_it_is(ledger: Ledger, text: str) -> None:
     ]
     await ledger.user(key).threads.create(key, title=text, metadata={text: text})
     stored = (await ledger.messages.append(key, given, run_id=key)).messages
-    history = await ledger.messages.history(key, run_id=key, user_id=key)
+    history = await ledger.user(key).messages.history(key, run_id=key)
     assert history.messages == stored
     assert rules_broken(stored) == [[], ["R9"], []]
     for before, after in zip(given, stored, strict=True):
@@ -218,7 +219,7 @@ async def test_a_thousand_messages_are_stored_and_one_more_is_refused(ledger: Le
     with pytest.raises(LimitExceeded) as caught:
         await ledger.messages.append(t, turn() * 200 + [user("x")])
     assert (caught.value.given, caught.value.maximum) == (1_001, 1_000)
-    assert (await ledger.messages.append(t, turn() * 200)).version == 1_000
+    assert (await ledger.messages.append(t, turn() * 200)).last_seq == 1_000
 
 
 async def test_more_than_64_mebibytes_are_refused(ledger: Ledger, t: str) -> None:
@@ -226,7 +227,7 @@ async def test_more_than_64_mebibytes_are_refused(ledger: Ledger, t: str) -> Non
     with pytest.raises(LimitExceeded) as caught:
         await ledger.messages.append(t, [user(half), assistant(half)])
     assert caught.value.maximum == 64 * 2**20
-    assert (await ledger.messages.history(t)).version == 0
+    assert (await ledger.messages.history(t)).last_seq == 0
 
 
 @pytest.mark.parametrize("key", ["", "x" * 513, "ä" * 257, "\0" * 86], ids=["empty", "ascii", "utf-8", "escaped"])
@@ -317,7 +318,7 @@ async def test_deeper_json_is_refused(ledger: Ledger, t: str) -> None:
         user("x", custom_data=nested(10_000))
     with pytest.raises(DecodeError):
         await ledger.messages.append(t, Payload([{"role": "user", "content": "x", "odd": nested(501)}], "openai-chat"))
-    assert (await ledger.messages.history(t)).version == 0
+    assert (await ledger.messages.history(t)).last_seq == 0
 
 
 async def test_a_number_that_python_will_not_write_is_refused(ledger: Ledger, t: str) -> None:
@@ -342,10 +343,10 @@ async def test_a_file_locked_beyond_the_time_out_is_a_retryable_error(
             with pytest.raises(StorageError) as caught:
                 await write()  # type: ignore[no-untyped-call]
             assert caught.value.retryable
-        assert (await ledger.messages.history("t")).version == 0
+        assert (await ledger.messages.history("t")).last_seq == 0
         other.execute("ROLLBACK")
         other.close()
-        assert (await ledger.messages.append("t", turn())).version == 5
+        assert (await ledger.messages.append("t", turn())).last_seq == 5
 
 
 async def test_a_row_locked_beyond_the_time_out_is_a_retryable_error(pg_database: Database) -> None:
@@ -359,7 +360,7 @@ async def test_a_row_locked_beyond_the_time_out_is_a_retryable_error(pg_database
             with pytest.raises(StorageError) as caught:
                 await ledger.messages.append("t", turn())
             assert caught.value.retryable
-        assert (await ledger.messages.append("t", turn())).version == 5
+        assert (await ledger.messages.append("t", turn())).last_seq == 5
     await other.close()
 
 

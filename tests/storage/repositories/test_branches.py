@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatledger import ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, ThreadNotFound
+from chatledger import ChatMessage, ImagePart, Ledger, Oldest, RuleViolation, TextPart, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
@@ -36,7 +36,7 @@ async def test_a_fork_shares_earlier_messages_and_then_diverges(ledger: Ledger) 
     fork = await fork_at(scope_of(ledger), "t", 4)
     assert told(fork) == (1, 0, 4, 4, True)
     other = await ledger.messages.append("t", [assistant("rain")])
-    assert (other.first_seq, other.messages[0].branch) == (5, 1)
+    assert (other.messages[0].seq, other.messages[0].branch) == (5, 1)
     assert (await ledger.messages.history("t")).messages == first[:4] + other.messages
     assert (await ledger.messages.history("t", branch=0)).messages == first
 
@@ -54,7 +54,7 @@ async def test_a_fork_at_0_begins_empty(ledger: Ledger) -> None:
     assert told(fork) == (1, None, None, 0, True)
     assert (await ledger.messages.history("t")).messages == []
     stored = await ledger.messages.append("t", turn())
-    assert (stored.first_seq, stored.version) == (1, 5)
+    assert (stored.messages[0].seq, stored.last_seq) == (1, 5)
     assert (await ledger.messages.history("t", branch=0)).messages == first
 
 
@@ -102,7 +102,7 @@ async def test_a_branch_of_a_branch_of_a_branch_is_read_through_all_of_them(ledg
         assert (await ledger.messages.history("t")).messages == path
     assert [message.branch for message in path] == [0, 0, 0, 0, 0, 1, 3, 3]
     for size in (1, 2, 3, 5):
-        paged = [await ledger.messages.history("t", limit=size, after=start) for start in range(0, 8, size)]
+        paged = [await ledger.messages.history("t", Oldest(size, after=start), branch=0) for start in range(0, 8, size)]
         assert [message for page in paged for message in page] == path
 
 
@@ -149,7 +149,7 @@ async def test_an_inactive_branch_can_be_appended_to(ledger: Ledger) -> None:
     first = await thread(ledger, turn())
     await fork_at(scope_of(ledger), "t", 0)
     more = await ledger.messages.append("t", [user("more")], branch=0, expected_version=5)
-    assert more.first_seq == 6
+    assert more.messages[0].seq == 6
     assert (await ledger.messages.history("t", branch=0)).messages == first + more.messages
     assert (await ledger.messages.history("t")).messages == []
 
@@ -244,7 +244,7 @@ async def test_closing_open_calls_on_a_fork_leaves_the_other_branch_open(ledger:
     await fork_at(scope_of(ledger), "t", 2)
     closed = await ledger.messages.close_open_calls("t", reason="gone")
     assert texts(await ledger.messages.history("t")) == ["?", "", "gone", "gone"]
-    assert closed.version == 4
+    assert closed.last_seq == 4
     assert [finding.seq for finding in await findings_of(ledger, "t", branch=0) if finding.open] == [2, 2]
 
 

@@ -48,7 +48,7 @@ async def test_a_loaded_thread_goes_on(ledger: Ledger) -> None:
     await ledger.messages.append("t", [result("d"), result("c")])
     again = await ledger.messages.append("t", conversation()[:5], rules="lenient")
     assert again.replayed
-    assert (await ledger.messages.append("empty", turn())).first_seq == 1
+    assert (await ledger.messages.append("empty", turn())).messages[0].seq == 1
 
 
 async def test_a_batch_with_a_stored_thread_is_refused_whole(ledger: Ledger) -> None:

@@ -66,4 +66,4 @@ async def test_bytes_in_a_copy_that_skipped_validation_are_refused(ledger: Ledge
     for message in COPIES:
         with pytest.raises((ValidationError, InvalidArgument)):
             await ledger.messages.append("t", [user("a"), message], rules=rules)
-    assert (await ledger.messages.history("t")).version == 0
+    assert (await ledger.messages.history("t")).last_seq == 0

@@ -76,13 +76,13 @@ async def test_any_branch_is_copied_up_to_any_message(source: Ledger) -> None:
         assert bare((await source.messages.history(thread.thread_id)).messages) == whole[:at]
         assert (
             await source.messages.append(thread.thread_id, [], on_open_calls="close")
-        ).version == thread.message_count
+        ).last_seq == thread.message_count
 
 
 async def test_the_copy_goes_on_by_itself(source: Ledger) -> None:
     await source.threads.copy("s", "c")
     before = await source.messages.history("s")
-    assert (await source.messages.append("c", [user("on")], run_id="r of c")).first_seq == 8
+    assert (await source.messages.append("c", [user("on")], run_id="r of c")).messages[0].seq == 8
     await source.messages.append("c", [assistant("other")], after="m0")
     await source.messages.redact("c", 1)
     assert await source.messages.history("s") == before
@@ -202,7 +202,7 @@ async def test_the_first_append_to_a_copy_needs_no_preflight(source: Ledger) -> 
     await source.threads.copy("s", "c")
     database: Any = source._scope.database
     assert ("default", "c", None) in database._tips._seen
-    assert (await source.messages.append("c", [user("on")])).first_seq == 8
+    assert (await source.messages.append("c", [user("on")])).messages[0].seq == 8
 
 
 async def test_positions_without_a_message_are_closed(source: Ledger, database: Database) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Ledger, Newest
 from chatledger.errors import LimitExceeded, ThreadNotFound
 from chatledger.repositories import scope_of
 from chatledger.storage.history import lineages, path
@@ -62,7 +62,7 @@ async def test_a_rewind_leaves_no_longer_lineage_than_a_fork(ledger: Ledger, mon
     async def leave_a_gap() -> None:
         appended = await ledger.messages.append("t", [user("keep"), user("shared")], branch=0)
         await fork_at(scope_of(ledger), "t", appended.last_seq, branch=0, activate=False)
-        await rewind_to(scope_of(ledger), "t", appended.first_seq, branch=0)
+        await rewind_to(scope_of(ledger), "t", appended.messages[0].seq, branch=0)
 
     for _ in range(3):
         await leave_a_gap()
@@ -118,7 +118,7 @@ async def test_a_deep_thread_of_before_is_read_and_changed_apart_from_the_loop(
     ]
     assert len(await ledger.branches.list("t")) == 131
     assert len(await alternatives.alternatives_of(scope_of(ledger), "t", 131)) == 1
-    assert [one.text for one in (await ledger.messages.history("t", last=2)).messages] == ["129", "130"]
+    assert [one.text for one in (await ledger.messages.history("t", Newest(2))).messages] == ["129", "130"]
     assert [one.text for one in await rewind_to(scope_of(ledger), "t", 129)] == ["129", "130"]
     message = (await ledger.messages.history("t", branch=5)).messages[-1]
     await ledger.messages.revise("t", message.message_id or "", user("new"))

@@ -57,7 +57,7 @@ async def test_a_thread_that_is_written_to_stays(filled: Ledger) -> None:
     await filled.messages.append("5 days", turn())
     await filled.threads.delete_inactive(older_than=timedelta(hours=1))
     assert await ids(filled) == {"5 days"}
-    assert (await filled.messages.history("5 days")).version == 5
+    assert (await filled.messages.history("5 days")).last_seq == 5
 
 
 async def test_a_thread_that_is_written_to_meanwhile_stays(filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

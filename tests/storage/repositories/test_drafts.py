@@ -27,6 +27,7 @@ from chatledger import (
 )
 from chatledger.errors import DecodeError, DraftLive, DraftLost, IdConflict, LimitExceeded
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import with_draft
 from chatledger.storage.append.request import make_request
 from chatledger.storage.repositories import drafts
 from chatledger.storage.repositories.branches import advance, fork_at
@@ -35,6 +36,7 @@ from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
+from tests.windows import read as read_window
 
 NEVER = 3_600.0
 """An interval in which nothing is written by time alone."""
@@ -57,7 +59,7 @@ def stream(ledger: Any, *, message_id: str | None = None, name: str | None = Non
 
 
 async def last(ledger: Any, **window: Any) -> ChatMessage:
-    message: ChatMessage = (await ledger.messages.history("t", **window)).messages[-1]
+    message: ChatMessage = with_draft(await read_window(ledger, "t", **window))[-1]
     return message
 
 
@@ -71,7 +73,7 @@ async def until(read: Any, happened: Any) -> None:
 
 
 async def states(ledger: Ledger) -> list[str]:
-    return [message.state for message in await ledger.messages.history("t")]
+    return [message.state for message in with_draft(await ledger.messages.history("t"))]
 
 
 # --- Growing ----------------------------------------------------------------------------------------------------------
@@ -362,7 +364,7 @@ async def test_an_append_of_nothing_leaves_a_live_draft_alone(asked: Ledger, on_
     async with stream(asked) as draft:
         await draft.feed("Sun")
         nothing = await asked.messages.append("t", [], on_open_calls=on_open_calls)
-        assert (nothing.version, nothing.messages) == (2, [])
+        assert (nothing.last_seq, nothing.messages) == (2, [])
         await draft.feed("ny.")
     assert texts(await asked.messages.history("t")) == ["?", "Sunny."]
 
@@ -414,20 +416,20 @@ async def test_a_renewed_stamp_does_not_disturb_a_draft(asked: Ledger) -> None:
     assert (await last(asked)).content == "Sunny."
 
 
-async def test_a_reader_chooses_whether_to_see_partial_messages(asked: Ledger) -> None:
+async def test_a_draft_is_beside_the_messages_and_never_among_them(asked: Ledger) -> None:
     async with stream(asked) as draft:
         await draft.feed("Sun")
         await draft.flush()
-        windows: list[dict[str, Any]] = [{}, {"last": 5}, {"limit": 5}, {"last_turns": 1}]
+        windows: list[dict[str, Any]] = [{}, {"newest": 5}, {"limit": 5}, {"last_turns": 1}]
         for window in windows:
-            assert texts(await asked.messages.history("t", **window)) == ["?", "Sun"]
-            assert texts(await asked.messages.history("t", partials=False, **window)) == ["?"]
-        assert (await asked.messages.history("t", partials=False)).version == 2
-        seen = [message.seq async for message in asked.messages.iterate("t", partials=False)]
+            page = await read_window(asked, "t", **window)
+            assert (texts(page), page.draft and page.draft.text) == (["?"], "Sun")
+        assert (await asked.messages.history("t")).last_seq == 2
+        seen = [message.seq async for message in asked.messages.iterate("t")]
         assert seen == [1]
-        wire = await asked.history("t", format="openai-chat", partials=False)
+        wire = (await asked.messages.history("t")).encode("openai-chat")
         assert wire.payload == [{"role": "user", "content": "?"}]
-    assert texts(await asked.messages.history("t", partials=False)) == ["?", "Sun"]
+    assert texts(await asked.messages.history("t")) == ["?", "Sun"]
 
 
 # --- Abandoned --------------------------------------------------------------------------------------------------------
@@ -449,7 +451,7 @@ async def test_a_strict_append_behind_an_abandoned_partial_interrupts_it(asked: 
         await asked.messages.append("t", [user("next")])
     await pass_time(asked, NEVER + 1)
     stored = await asked.messages.append("t", [user("next", message_id="n")])
-    assert (stored.first_seq, stored.version) == (4, 4)
+    assert (stored.messages[0].seq, stored.last_seq) == (4, 4)
     assert await states(asked) == ["complete", "interrupted", "synthetic", "complete"]
     assert (await asked.messages.append("t", [user("next", message_id="n")])).replayed
 
@@ -457,7 +459,7 @@ async def test_a_strict_append_behind_an_abandoned_partial_interrupts_it(asked: 
 async def test_closing_the_open_calls_interrupts_an_abandoned_partial(asked: Ledger) -> None:
     await abandon(asked, "Su")
     await pass_time(asked, NEVER + 1)
-    assert (await asked.messages.close_open_calls("t")).version == 2
+    assert (await asked.messages.close_open_calls("t")).last_seq == 2
     assert await states(asked) == ["complete", "interrupted"]
     await asked.messages.append("t", [user("next")])
 
@@ -550,7 +552,7 @@ async def test_an_append_completes_the_partial_message_of_its_id(asked: Ledger, 
             stored = await tx.messages.append("t", [WHOLE], run_id="r")
     else:
         stored = await asked.messages.append("t", [WHOLE], run_id="r")
-    assert (stored.first_seq, stored.last_seq, stored.version, stored.replayed) == (2, 2, 2, False)
+    assert (stored.messages[0].seq, stored.last_seq, stored.last_seq, stored.replayed) == (2, 2, 2, False)
     assert stored.messages == [await last(asked)]
     assert (await last(asked)).tool_calls == WHOLE.tool_calls
     assert (await asked.messages.append("t", [WHOLE], run_id="r")).replayed

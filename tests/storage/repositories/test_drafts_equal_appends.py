@@ -20,6 +20,7 @@ from chatledger import (
     ToolCall,
     ToolCallDelta,
 )
+from chatledger.repositories.history import with_draft
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 from tests.conversations import user
@@ -134,10 +135,10 @@ async def test_pieces_are_stored_as_the_whole(ledger: Ledger, told: Told) -> Non
             await draft.feed(delta)
             if index in told.written:
                 await draft.flush()
-                assert (await own.messages.history("pieces")).messages[-1] == draft.message
+                assert with_draft(await own.messages.history("pieces"))[-1] == draft.message
     await own.messages.append("whole", [told.whole], run_id="r of whole")
     assert await rows(own, "pieces") == await rows(own, "whole")
-    assert (await own.messages.history("pieces")).messages[-1] == draft.message
+    assert with_draft(await own.messages.history("pieces"))[-1] == draft.message
 
 
 NOT_COMPARED = {"message_id", "created_at", "run_id"}

@@ -226,7 +226,7 @@ async def test_a_tenant_is_erased_and_no_other(ledger: Ledger) -> None:
     erasure = await acme.erasures.erase(("tenant",))
     assert (erasure.kind, erasure.rows["threads"]) == ("tenant", 1)
     assert len(await acme.threads.list()) == 0
-    assert (await other.messages.history(THREAD)).version == 10
+    assert (await other.messages.history(THREAD)).last_seq == 10
     assert await other.erasures.find(("thread", THREAD)) is None
     assert len((await other.erasures.list()).items) == 0
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, Pace, PostgreSQL, StorageError, ThreadNotFound
+from chatledger import ChatMessage, Ledger, Oldest, Pace, PostgreSQL, StorageError, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.models import ThreadChangeKind
 from chatledger.repositories import scope_of
@@ -224,7 +224,7 @@ async def test_a_cursor_of_another_thread_or_database_is_refused(ledger: Ledger,
 async def test_closing_the_ledger_ends_its_followers(database: Database, writer: Ledger) -> None:
     async with database.open() as ledger:
         waiting = asyncio.create_task(anext(ledger.messages.follow("t")))
-        busy = ledger.messages.follow("t", cursor=(await ledger.messages.history("t", limit=0)).mark)
+        busy = ledger.messages.follow("t", cursor=(await ledger.messages.history("t", Oldest(0))).mark)
         await until_waiting(ledger)
         before = asyncio.all_tasks() - {waiting}
     for follower in (waiting, anext(busy)):

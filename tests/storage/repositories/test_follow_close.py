@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, PostgreSQL, StorageError
+from chatledger import Ledger, Oldest, PostgreSQL, StorageError
 from chatledger.storage.databases import poller
 from tests.conftest import Database
 from tests.conversations import turn, user
@@ -129,7 +129,7 @@ async def test_a_read_that_close_does_not_wait_for_ends(pg_database: Database) -
     async with proxied(pg_database.url) as proxy:
         ledger = await Ledger.open(proxy.url)
         await ledger.threads.create("t")
-        mark = (await ledger.messages.history("t", limit=0)).mark
+        mark = (await ledger.messages.history("t", Oldest(0))).mark
         proxy.cut("hang", 1)
         follower = asyncio.create_task(anext(ledger.messages.follow("t", cursor=mark)))
         async with asyncio.timeout(LONG):

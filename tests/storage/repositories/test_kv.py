@@ -11,6 +11,7 @@ import pytest
 from chatledger import ChatMessage, InvalidArgument, Ledger, Limits, Payload, Put, ThreadNotFound, VersionConflict
 from chatledger.errors import DamagedCell, EncryptionError, InvalidCursor, LimitExceeded, TenantOnly
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import with_draft
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories import kv
 from chatledger.storage.repositories.branches import fork_at
@@ -312,7 +313,7 @@ async def test_no_merge_undoes_another(database: Database, ledger: Ledger) -> No
 
 
 async def texts(ledger: Ledger) -> list[str]:
-    return [message.text for message in await ledger.messages.history("t")]
+    return [message.text for message in with_draft(await ledger.messages.history("t"))]
 
 
 async def test_an_append_writes_values_with_its_messages(ledger: Ledger, thread: str) -> None:
@@ -475,7 +476,7 @@ async def test_values_of_an_append_are_judged_before_it(database: Database) -> N
             await append("t", [user("1")], kv=dict.fromkeys(map(str, range(65))))
         await append("t", [user("1")], kv=dict.fromkeys(map(str, range(64)), 0))
         assert len(await ledger.kv.list(THREAD, limit=100)) == 64
-        assert (await append("t", [], kv={})).version == 1
+        assert (await append("t", [], kv={})).last_seq == 1
 
 
 # --- Deleted with what they belong to ---------------------------------------------------------------------------------

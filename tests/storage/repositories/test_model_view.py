@@ -1,66 +1,66 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, OpaquePart, Payload, ThinkPart
+from chatledger import ChatMessage, Ledger, OpaquePart, Payload, ThinkPart, Turns
 from chatledger.errors import NothingToSend, UnknownFormat
 from chatledger.models.json import same_json
+from chatledger.types import PromptFormat
 from tests.conversations import assistant, call, turn, user
 
 
 async def test_the_model_view_repairs_the_history_and_changes_no_row(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")]), user("Well?")], rules="lenient")
-    stored = await ledger.history("t", format="openai-chat")
-    viewed = await ledger.history("t", format="openai-chat", view="model")
+    stored = await ledger.messages.history("t")
+    viewed = await ledger.messages.prompt("t", "openai-chat")
     assert [wire["role"] for wire in viewed.payload] == ["user", "assistant", "tool", "user"]
     assert [(repair.code, repair.seq) for repair in viewed.repairs] == [("open-call", 2)]
-    assert (viewed.messages, viewed.version) == (stored.messages, 3)
-    assert await ledger.history("t", format="openai-chat") == stored
+    assert viewed.history == await ledger.messages.history("t") == stored
 
 
 async def test_a_valid_history_is_viewed_as_it_is_stored(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn())
-    stored = await ledger.history("t", format="openai-chat", last_turns=1)
-    assert await ledger.history("t", format="openai-chat", view="model", last_turns=1) == stored
+    stored = (await ledger.messages.history("t", Turns(1))).encode("openai-chat")
+    prompt = await ledger.messages.prompt("t", "openai-chat", Turns(1))
+    assert (prompt.payload, prompt.repairs) == (stored.payload, ())
 
 
 async def test_a_format_without_a_provider_has_no_model_view(ledger: Ledger) -> None:
     with pytest.raises(UnknownFormat, match=r"'kosong/0\.30'; a model view exists for .* openai-chat") as caught:
-        await ledger.history("nowhere", format="kosong", view="model")
+        await ledger.messages.prompt("nowhere", "kosong")  # type: ignore[arg-type]
     assert caught.value.format == "kosong/0.30"
 
 
-PROVIDERS = ["anthropic", "openai-chat", "openai-responses"]
+PROVIDERS: list[PromptFormat] = ["anthropic", "openai-chat", "openai-responses"]
 INSTRUCTIONS = "instructions are not sent as a message"
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_view_without_messages_is_refused_and_says_why(ledger: Ledger, provider: str) -> None:
+async def test_a_view_without_messages_is_refused_and_says_why(ledger: Ledger, provider: PromptFormat) -> None:
     shown = ChatMessage(role="custom", content="shown")
     await ledger.threads.create("t")
     await ledger.messages.append("t", [shown, shown, shown, shown, assistant("I am", state="partial")])
     with pytest.raises(NothingToSend) as caught:
-        await ledger.history("t", format=provider, view="model")
+        await ledger.messages.prompt("t", provider)
     custom = "custom messages are for display only: left out"
-    partial = "the message is incomplete: left out"
     assert caught.value.format == provider
-    assert caught.value.reasons == (*((seq, custom) for seq in range(1, 5)), (5, partial))
+    assert caught.value.reasons == tuple((seq, custom) for seq in range(1, 5))
     assert str(caught.value) == (
         f"nothing to send as {provider!r}, which needs a message of the user or the assistant: "
-        f"messages 1, 2, 3 and 1 more: {custom}; message 5: {partial}"
+        f"messages 1, 2, 3 and 1 more: {custom}"
     )
-    assert len((await ledger.history("t", format=provider)).messages) == 5
+    assert len(await ledger.messages.history("t")) == 4
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_view_of_nothing_is_refused(ledger: Ledger, provider: str) -> None:
+async def test_a_view_of_nothing_is_refused(ledger: Ledger, provider: PromptFormat) -> None:
     await ledger.threads.create("t")
     with pytest.raises(NothingToSend, match="there is no message") as caught:
-        await ledger.history("t", format=provider, view="model")
+        await ledger.messages.prompt("t", provider)
     assert caught.value.reasons == ()
 
 
@@ -68,19 +68,19 @@ async def test_instructions_alone_are_messages_to_openai_and_not_to_anthropic(le
     await ledger.threads.create("t")
     await ledger.messages.append("t", [ChatMessage(role="system", content="Be brief.")])
     for provider in ("openai-chat", "openai-responses"):
-        viewed = await ledger.history("t", format=provider, view="model")
+        viewed = await ledger.messages.prompt("t", provider)
         assert viewed.payload == [{"role": "system", "content": "Be brief."}]
     with pytest.raises(NothingToSend) as caught:
-        await ledger.history("t", format="anthropic", view="model")
+        await ledger.messages.prompt("t", "anthropic")
     assert caught.value.reasons == ((1, INSTRUCTIONS),)
-    assert (await ledger.history("t", format="anthropic")).payload == {"system": "Be brief.", "messages": []}
+    assert ((await ledger.messages.history("t")).encode("anthropic")).payload == {"system": "Be brief.", "messages": []}
 
 
 async def test_instructions_beside_the_input_alone_are_refused(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", Payload({"instructions": "Be brief."}, "openai-responses"))
     with pytest.raises(NothingToSend) as caught:
-        await ledger.history("t", format="openai-responses", view="model")
+        await ledger.messages.prompt("t", "openai-responses")
     assert caught.value.reasons == ((1, INSTRUCTIONS),)
 
 
@@ -90,7 +90,7 @@ async def test_content_of_another_format_alone_is_nothing_to_send(ledger: Ledger
     thought = ThinkPart(text="hm", signature="sig")
     await ledger.messages.append("t", [ChatMessage(role="user", content=[weird]), assistant(reasoning=[thought])])
     with pytest.raises(NothingToSend) as caught:
-        await ledger.history("t", format="anthropic", view="model")
+        await ledger.messages.prompt("t", "anthropic")
     assert [seq for seq, _ in caught.value.reasons] == [1, 2]
     assert all(reason.endswith("left out") for _, reason in caught.value.reasons)
 
@@ -165,10 +165,9 @@ BUILT_IN: dict[str, list[list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("view", ["stored", "model"])
 @pytest.mark.parametrize(("format_", "items"), [(name, items) for name, cases in BUILT_IN.items() for items in cases])
 async def test_what_a_provider_made_itself_comes_back_in_both_views(
-    ledger: Ledger, format_: str, items: list[Any], view: Any
+    ledger: Ledger, format_: str, items: list[Any]
 ) -> None:
     """But for keys that only a reply of a chat has."""
     if format_ == "anthropic":
@@ -177,11 +176,13 @@ async def test_what_a_provider_made_itself_comes_back_in_both_views(
         payload = [ASKED, *items, ASKED]
     await ledger.threads.create("t")
     await ledger.messages.append("t", Payload(payload, format_), rules="strict")
-    found = await ledger.history("t", format=format_, view=view)
-    sent = [*map(as_request, payload)] if (format_, view) == ("openai-chat", "model") else payload
-    assert same_json(found.payload, sent)
+    found = (await ledger.messages.history("t")).encode(format_)
+    assert same_json(found.payload, payload)
     assert list(found.losses) == []
-    assert [repair.code for repair in found.repairs] == ([] if sent == payload else ["keys"])
+    prompt = await ledger.messages.prompt("t", cast(PromptFormat, format_))
+    sent = [*map(as_request, payload)] if format_ == "openai-chat" else payload
+    assert same_json(prompt.payload, sent)
+    assert [repair.code for repair in prompt.repairs] == ([] if sent == payload else ["keys"])
 
 
 def as_request(message: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ async def test_a_message_with_fields_of_its_own_is_refused_with_their_names(ledg
         with pytest.raises(InvalidArgument, match=r"'score', 'tags', .* put that in custom_data") as caught:
             await write(t, [user("a"), scored], rules=rules)
         assert caught.value.argument == "messages"
-    assert (await ledger.messages.history(t)).version == 0
+    assert (await ledger.messages.history(t)).last_seq == 0
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
@@ -83,13 +83,13 @@ async def test_a_part_with_fields_of_its_own_is_refused_in_every_place(ledger: L
     for fields in said:
         with pytest.raises(InvalidArgument, match="would lose 'mine', which"):
             await ledger.messages.append(t, [user("a"), ChatMessage(role="assistant", **fields)])
-    assert (await ledger.messages.history(t)).version == 0
+    assert (await ledger.messages.history(t)).last_seq == 0
 
 
 async def test_a_call_with_fields_of_its_own_is_refused(ledger: Ledger, t: str) -> None:
     with pytest.raises(InvalidArgument, match="'seconds', which ToolCall does not have; put that in the extras"):
         await ledger.messages.append(t, [user("a"), assistant(calls=[Timed(name="f")])])
-    assert (await ledger.messages.history(t)).version == 0
+    assert (await ledger.messages.history(t)).last_seq == 0
 
 
 async def test_a_field_that_a_copy_was_given_is_refused(ledger: Ledger, t: str) -> None:

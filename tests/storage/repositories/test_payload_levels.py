@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, Payload, ThreadNotFound
+from chatledger import Ledger, Oldest, Payload, ThreadNotFound
 from chatledger.errors import DecodeError
 from chatledger.types import Loss
 from tests.conftest import Database
@@ -40,13 +40,13 @@ async def test_the_level_that_judges_decides_how_a_payload_is_read(
                 await ledger.messages.append("t", Payload(ODD_ROLE, "openai-chat"), rules=of_call)
             with pytest.raises(DecodeError, match=r"extra\.pair: tuple is not JSON"):
                 await ledger.messages.append("t", Payload(LIVE, "qwen-agent"), rules=of_call)
-            assert (await ledger.messages.history("t")).version == 0
+            assert (await ledger.messages.history("t")).last_seq == 0
             return
         kept = await ledger.messages.append("t", Payload(ODD_ROLE, "openai-chat"), rules=of_call)
         assert [violation.rule for violation in kept.messages[0].violations] == ["R3"]
         assert kept.losses == ()
         assert (await ledger.messages.append("t", Payload(LIVE, "qwen-agent"), rules=of_call)).losses == COERCED
-        stored = await ledger.history("t", format="qwen-agent", after=1)
+        stored = (await ledger.messages.history("t", Oldest(1_000, after=1), branch=0)).encode("qwen-agent")
         assert stored.payload == KEPT
 
 

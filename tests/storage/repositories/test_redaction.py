@@ -96,7 +96,7 @@ async def test_the_thread_goes_on_behind_a_redacted_call(ledger: Ledger) -> None
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn()[:2])
     await ledger.messages.redact("t", 2)
-    assert (await ledger.messages.append("t", turn()[2:])).version == 5
+    assert (await ledger.messages.append("t", turn()[2:])).last_seq == 5
 
 
 @pytest.mark.parametrize("seq", [0, 6, -1])
@@ -115,7 +115,7 @@ async def test_a_shared_message_is_redacted_for_every_fork(filled: Ledger) -> No
 async def test_a_format_reads_a_redacted_message(filled: Ledger) -> None:
     for seq in range(1, 6):
         await filled.messages.redact("t", seq)
-    payload: Any = (await filled.history("t", format="openai-chat")).payload
+    payload: Any = ((await filled.messages.history("t")).encode("openai-chat")).payload
     assert [message["role"] for message in payload] == ["user", "assistant", "tool", "tool", "assistant"]
     assert CANARY not in repr(payload)
 
@@ -124,7 +124,7 @@ async def test_concurrent_appends_follow_a_redacted_message(filled: Ledger) -> N
     appends = [filled.messages.append("t", turn()) for _ in range(5)]
     await asyncio.gather(filled.messages.redact("t", 3), *appends)
     history = await filled.messages.history("t")
-    assert (history.version, history.messages[2].text) == (30, "[redacted]")
+    assert (history.last_seq, history.messages[2].text) == (30, "[redacted]")
 
 
 # --- A late repeat of the append --------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ async def test_a_repeat_of_a_redacted_append_is_a_replay_and_brings_no_word_back
     async with database.open() as other:
         for ledger in (filled, other):
             again = await ledger.messages.append("t", SAID, run_id="r")
-            assert (again.replayed, again.version, list(again.messages)) == (True, 5, redacted)
+            assert (again.replayed, again.last_seq, list(again.messages)) == (True, 5, redacted)
     assert (await filled.messages.history("t")).messages == redacted
     cells = repr([await query(database, f"SELECT * FROM {table.name}") for table in metadata.sorted_tables])
     assert CANARY not in cells
@@ -157,7 +157,7 @@ async def test_a_repeat_in_a_transaction_is_a_replay(filled: Ledger) -> None:
         again = await tx.messages.append("t", SAID, run_id="r")
         assert (again.replayed, again.messages[0]) == (True, redacted)
         await tx.messages.append("t", [user("more")])
-    assert (await filled.messages.history("t")).version == 6
+    assert (await filled.messages.history("t")).last_seq == 6
 
 
 @pytest.mark.parametrize("redactions", [1, 2])

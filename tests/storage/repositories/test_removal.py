@@ -16,6 +16,7 @@ from chatledger import (
     Put,
     RuleViolation,
     ThreadNotFound,
+    Turns,
     VersionConflict,
 )
 from chatledger.errors import BranchNotFound, DraftLive, DraftLost, IdConflict, InvalidCursor, MessageNotFound
@@ -49,14 +50,14 @@ async def test_pop_gives_the_newest_message_and_then_none(ledger: Ledger) -> Non
     stored = await filled(ledger, [user("one"), assistant("two")])
     assert [await ledger.messages.pop("t") for _ in range(3)] == [stored[1], stored[0], None]
     history = await ledger.messages.history("t")
-    assert (history.messages, history.version) == ([], 4)  # the empty branch takes no position
+    assert (history.messages, history.last_seq) == ([], 4)  # the empty branch takes no position
 
 
 async def test_messages_after_a_pop_get_later_positions(ledger: Ledger) -> None:
     stored = await filled(ledger, [user("?"), assistant("no")])
     await ledger.messages.pop("t")
     again = await ledger.messages.append("t", [assistant("yes")])
-    assert (again.first_seq, again.version) == (4, 4)
+    assert (again.messages[0].seq, again.last_seq) == (4, 4)
     assert (await ledger.messages.history("t")).messages == [stored[0], *again.messages]
     thread = await ledger.threads.get("t")
     assert (thread.message_count, thread.preview) == (2, "yes")
@@ -70,7 +71,7 @@ async def test_a_popped_result_leaves_its_call_open_at_any_level(ledger: Ledger,
         with pytest.raises(RuleViolation, match="R8"):
             await ledger.messages.append("t", [user("next")])
     again = await ledger.messages.append("t", [result("b", "late"), assistant("!")])
-    assert again.first_seq == 6
+    assert again.messages[0].seq == 6
     assert [found for found in await findings_of(ledger, "t") if found.severity == "error"] == []
 
 
@@ -177,7 +178,7 @@ async def test_errors_of_pop_rewind_and_retract(ledger: Ledger) -> None:
         await ledger.messages.remove("t", "m")
     with pytest.raises(InvalidArgument):
         await ledger.messages.pop("t", expected="no mark")
-    assert (await ledger.messages.history("t")).version == 5
+    assert (await ledger.messages.history("t")).last_seq == 5
 
 
 async def test_forty_pops_through_two_ledgers_give_forty_messages(database: Database) -> None:
@@ -209,7 +210,7 @@ async def test_600_popped_turns_make_no_branch(database: Database, ledger: Ledge
     for _ in range(20):
         stored = await ledger.messages.append("t", [user("?"), assistant("no")] * 30)
         assert await ledger.messages.pop("t") == stored.messages[-1]
-        assert await rewind_to(scope_of(ledger), "t", stored.first_seq - 1) == stored.messages[:-1]
+        assert await rewind_to(scope_of(ledger), "t", (stored.messages[0].seq or 0) - 1) == stored.messages[:-1]
     (branch,) = await ledger.branches.list("t")
     assert (branch.branch, branch.forked_from) == (0, None)
     assert await query(database, "SELECT lineage FROM branches") == [("[[0,1,null]]",)]
@@ -225,7 +226,7 @@ async def test_rewind_returns_the_removed_messages_in_order(ledger: Ledger) -> N
     assert await rewind_to(scope_of(ledger), "t", 2) == stored[2:]
     assert (await ledger.messages.history("t")).messages == stored[:2]
     assert await rewind_to(scope_of(ledger), "t", 2) == []  # nothing follows, so nothing is written
-    assert (await ledger.messages.history("t")).version == 6
+    assert (await ledger.messages.history("t")).last_seq == 6
     assert await rewind_to(scope_of(ledger), "t", 0) == stored[:2]
     assert len(await ledger.messages.history("t")) == 0
 
@@ -301,7 +302,7 @@ async def test_half_a_pair_is_refused(ledger: Ledger, level: RulesLevel) -> None
             await ledger.messages.remove("t", half.message_id or "")
         assert caught.value.index == half.seq
     history = await ledger.messages.history("t")
-    assert (history.messages, history.version) == (stored, 5)
+    assert (history.messages, history.last_seq) == (stored, 5)
 
 
 async def test_an_open_call_can_be_retracted(ledger: Ledger) -> None:
@@ -372,7 +373,7 @@ async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledge
         return
     assert await waiting(ledger) == ["call 0 (weather) has no result"]
     assert (await ledger.messages.append("t", [result("a", "late")])).messages[0].violations == []
-    page = (await ledger.messages.history("t", last_turns=1)).messages
+    page = (await ledger.messages.history("t", Turns(1))).messages
     assert page[0].seq == 1  # never without the call that its result answers
     assert await waiting(ledger) == []
 
@@ -488,14 +489,18 @@ async def test_a_key_finds_its_first_result_after_a_removal(database: Database, 
         said = [user("keyed"), assistant("answer")]
         first = await ledger.messages.append("t", said, idempotency_key="k")
         await removals(ledger, first.messages, how)
-        version = (await ledger.messages.history("t")).version
+        version = (await ledger.messages.history("t")).last_seq
         for retry in range(2):
             again = await (second if other else ledger).messages.append("t", said, idempotency_key="k")
             assert again.replayed, retry
-            assert (again.messages, again.first_seq, again.version) == (first.messages, first.first_seq, first.version)
+            assert (again.messages, again.messages[0].seq, again.last_seq) == (
+                first.messages,
+                first.messages[0].seq,
+                first.last_seq,
+            )
             with pytest.raises(IdConflict, match="other content"):
                 await ledger.messages.append("t", [user("keyed"), assistant("else")], idempotency_key="k")
-        assert (await ledger.messages.history("t")).version == version
+        assert (await ledger.messages.history("t")).last_seq == version
         more = await ledger.messages.append("t", [assistant("new")], idempotency_key="another")
         assert not more.replayed
         assert (await ledger.messages.append("t", [assistant("new")], idempotency_key="another")).replayed
@@ -587,7 +592,7 @@ async def test_an_id_of_the_caller_is_free_again(ledger: Ledger) -> None:
         assert not stored.replayed
         await ledger.messages.pop("t")
     await ledger.messages.append("t", [user("mine", message_id="m")])
-    await fork_at(scope_of(ledger), "t", (await ledger.messages.history("t")).version)
+    await fork_at(scope_of(ledger), "t", (await ledger.messages.history("t")).last_seq)
     await ledger.messages.pop("t", branch=0)
     with pytest.raises(IdConflict, match="another branch still has it"):
         await ledger.messages.append("t", [user("mine", message_id="m")], branch=0)

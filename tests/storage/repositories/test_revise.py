@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -13,12 +12,14 @@ from chatledger import (
     InvalidArgument,
     Ledger,
     Limits,
+    Newest,
     Payload,
     RuleViolation,
     TextPart,
     ThinkPart,
     ThreadNotFound,
     ToolCall,
+    Turns,
     VersionConflict,
 )
 from chatledger.errors import DraftLive, IdConflict, LimitExceeded, MessageNotFound
@@ -51,7 +52,7 @@ async def test_a_revised_message_is_read_with_its_new_words(asked: Ledger) -> No
     revised = await asked.messages.revise("t", "m0", user("And in Oslo?"))
     history = await asked.messages.history("t")
     assert history.messages == [revised, *before[1:]]
-    assert (revised.text, history.version) == ("And in Oslo?", 6)
+    assert (revised.text, history.last_seq) == ("And in Oslo?", 6)
     assert [getattr(revised, name) for name in STAYS] == [getattr(before[0], name) for name in STAYS]
     assert await asked.messages.get("t", "m0") == revised
 
@@ -117,7 +118,7 @@ async def test_each_change_takes_a_position_that_no_message_has(database: Databa
     await asked.messages.revise("t", "m0", user("one"))
     await asked.messages.revise("t", "m4", assistant("two"))
     said = await asked.messages.append("t", [user("next")])
-    assert (said.first_seq, said.version) == (8, 8)
+    assert (said.messages[0].seq, said.last_seq) == (8, 8)
     assert await query(database, "SELECT last_seq, absent FROM branches") == [(8, 2)]
     assert [message.seq for message in (await asked.messages.history("t")).messages] == [1, 2, 3, 4, 5, 8]
 
@@ -219,7 +220,7 @@ async def test_every_branch_that_shares_the_message_follows(asked: Ledger) -> No
     await asked.messages.revise("t", "m0", user("And in Oslo?"))
     for branch, version in ((0, 6), (1, 1)):
         history = await asked.messages.history("t", branch=branch)
-        assert (history.messages[0].text, history.version) == ("And in Oslo?", version)
+        assert (history.messages[0].text, history.last_seq) == ("And in Oslo?", version)
     moved = [(await asked.branches.get("t", branch)).mark != mark for branch, mark in enumerate(marks)]
     assert moved == [True, True, False]
     with pytest.raises(VersionConflict):
@@ -244,7 +245,7 @@ async def test_two_ledgers_revise_and_append_at_once(database: Database, asked: 
         appends = [ledger.messages.append("t", turn()) for ledger in (asked, other) for _ in range(3)]
         await asyncio.gather(*revisions, *appends)
     history = await asked.messages.history("t")
-    assert (history.version, len(history.messages)) == (5 + 10 + 30, 35)
+    assert (history.last_seq, len(history.messages)) == (5 + 10 + 30, 35)
     changes = await asked.messages.revisions("t", "m0")
     said = {f"{name} {number}" for name in "ab" for number in range(5)}
     assert {change.message.text for change in changes[1:] if change.message} | {history.messages[0].text} == said
@@ -364,12 +365,11 @@ async def test_a_format_writes_the_new_words_without_the_old_payload(ledger: Led
     payload = [{"role": "user", "content": CANARY, "own_field": CANARY}]
     said = await ledger.messages.append("t", Payload(payload, "openai-chat"))
     id_ = said.messages[0].message_id or ""
-    assert (await ledger.history("t", format="openai-chat")).payload == payload
+    assert ((await ledger.messages.history("t")).encode("openai-chat")).payload == payload
     await ledger.messages.revise("t", id_, user("And in Oslo?"))
-    options: list[dict[str, Any]] = [{}, {"view": "model"}]
-    for given in options:
-        read: Any = await ledger.history("t", format="openai-chat", **given)
-        assert read.payload == [{"role": "user", "content": "And in Oslo?"}]
+    said_now = [{"role": "user", "content": "And in Oslo?"}]
+    assert (await ledger.messages.history("t")).encode("openai-chat").payload == said_now
+    assert (await ledger.messages.prompt("t", "openai-chat")).payload == said_now
 
 
 async def test_the_view_shows_the_new_words(database: Database) -> None:
@@ -462,9 +462,9 @@ async def test_windows_and_check_pass_over_the_positions_of_revisions(asked: Led
         await asked.messages.append("t", [user(text), assistant("!")])
     messages = (await asked.messages.history("t")).messages
     assert [message.seq for message in messages] == [1, 2, 3, 4, 5, 7, 8, 10, 11]
-    assert (await asked.messages.history("t", last_turns=2)).messages == messages[5:]
-    assert (await asked.messages.history("t", newest=3)).messages == messages[6:]
-    assert (await asked.messages.history("t", limit=4, before=10)).messages == messages[3:7]
+    assert (await asked.messages.history("t", Turns(2))).messages == messages[5:]
+    assert (await asked.messages.history("t", Newest(2))).messages == messages[7:]
+    assert (await asked.messages.history("t", Newest(3, before=10), branch=0)).messages == messages[4:7]
     assert [message async for message in asked.messages.iterate("t")] == messages
     assert [one for one in await findings_of(asked, "t") if one.severity == "error"] == []
     branch = await fork_at(scope_of(asked), "t", 9)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, Usage
+from chatledger import ChatMessage, Ledger, Oldest, Usage
 from chatledger.errors import RunConflict
 from chatledger.types import Run
 from tests.conftest import KEYS, Database
@@ -74,7 +74,7 @@ async def close_its_calls(ledger: Ledger) -> None:
 
 
 async def retract_before_it(ledger: Ledger) -> None:
-    question = (await ledger.messages.history("t", limit=1)).messages[0]
+    question = (await ledger.messages.history("t", Oldest(1))).messages[0]
     await ledger.messages.remove("t", question.message_id or "")
 
 

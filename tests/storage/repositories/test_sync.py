@@ -33,18 +33,18 @@ async def sync(ledger: Ledger, messages: list[ChatMessage], **options: Any) -> A
 
 
 async def test_a_history_that_goes_on_is_appended(synced: Ledger) -> None:
-    assert (await sync(synced, [*SENT, user("on")])).first_seq == 5
+    assert (await sync(synced, [*SENT, user("on")])).messages[0].seq == 5
     assert len(await told(synced)) == 1
 
 
 async def test_an_edited_history_keeps_what_is_equal(database: Database, synced: Ledger) -> None:
     before = await count_rows(database)
     stored = await sync(synced, EDITED)
-    assert (stored.first_seq, stored.version, stored.replayed) == (3, 4, False)
+    assert (stored.messages[0].seq, stored.last_seq, stored.replayed) == (3, 4, False)
     assert texts(await synced.messages.history("t")) == ["?", "!", "edited", "yes"]
     assert await told(synced) == [(0, None, 4, False), (1, 2, 4, True)]
     assert await count_rows(database) == before | {"branches": 2, "messages": 6}
-    assert (await sync(synced, [*EDITED, user("on")], expected=stored.mark)).first_seq == 5
+    assert (await sync(synced, [*EDITED, user("on")], expected=stored.mark)).messages[0].seq == 5
 
 
 async def test_the_first_message_may_differ_already(synced: Ledger) -> None:
@@ -63,14 +63,14 @@ async def test_the_same_list_again_is_a_replay(
     before = await told(synced), await count_rows(database)
     for _ in range(2):
         again = await sync(synced, messages, branch=branch)
-        assert (again.replayed, again.version, again.mark) == (True, first.version, first.mark)
+        assert (again.replayed, again.last_seq, again.mark) == (True, first.last_seq, first.mark)
     assert (await told(synced), await count_rows(database)) == before
     assert len(before[0]) == 2
 
 
 async def test_a_shorter_history_is_a_branch_that_ends_there(synced: Ledger) -> None:
     stored = await sync(synced, SENT[:2])
-    assert (stored.first_seq, stored.last_seq, stored.version, stored.messages) == (3, 2, 2, [])
+    assert (stored.last_seq, stored.messages) == (2, [])
     assert await told(synced) == [(0, None, 4, False), (1, 2, 2, True)]
     next_ = await synced.messages.append("t", [user("another way")], expected=stored.mark)
     assert next_.messages[0].branch == 1
@@ -84,7 +84,7 @@ async def test_a_branch_that_is_named_is_compared_and_stays_as_it_is(synced: Led
     again = await sync(synced, EDITED, branch=0)
     assert (again.replayed, again.messages[0].branch, len(await told(synced))) == (True, 1, 3)
     grown = await synced.messages.append("t", [user("on")], branch=1)
-    assert (await sync(synced, EDITED, branch=0)).version == grown.version - 1
+    assert (await sync(synced, EDITED, branch=0)).last_seq == grown.last_seq - 1
     assert (await sync(synced, [*EDITED, user("off")], branch=0)).messages[0].branch == 3
 
 
@@ -156,7 +156,7 @@ async def test_ids_that_are_stored_elsewhere_are_found_or_refused(ledger: Ledger
     assert await told(ledger) == [(0, None, 2, False), (1, 1, 2, True)]
     with pytest.raises(IdConflict):
         await sync(ledger, [*first, user("on", message_id="c")])
-    assert (await sync(ledger, [*first, user("on", message_id="c")], branch=0)).first_seq == 3
+    assert (await sync(ledger, [*first, user("on", message_id="c")], branch=0)).messages[0].seq == 3
     with pytest.raises(IdConflict):
         await sync(ledger, [user("?", message_id="q"), assistant("edited", message_id="b")])
 

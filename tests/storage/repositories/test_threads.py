@@ -92,7 +92,7 @@ async def test_a_thread_created_by_many_at_once_is_created_once(database: Databa
     async with database.open() as one, database.open() as other:
         made = await asyncio.gather(*(ledger.threads.create("t", exist_ok=True) for ledger in (one, other) * 8))
         assert len({thread.created_at for thread in made}) == 1
-        assert (await one.messages.append("t", turn())).version == 5
+        assert (await one.messages.append("t", turn())).last_seq == 5
 
 
 async def test_get_raises_where_find_gives_none(ledger: Ledger) -> None:
@@ -331,7 +331,7 @@ async def test_a_deleted_thread_is_gone_and_its_id_free(ledger: Ledger) -> None:
     with pytest.raises(ThreadNotFound):
         await ledger.threads.delete("t")
     await ledger.threads.create("t")
-    assert (await ledger.messages.append("t", turn(), run_id="run of t")).first_seq == 1
+    assert (await ledger.messages.append("t", turn(), run_id="run of t")).messages[0].seq == 1
 
 
 async def test_appends_during_a_deletion_are_stored_or_find_no_thread(database: Database, ledger: Ledger) -> None:

@@ -336,7 +336,7 @@ async def test_a_call_for_a_user_judges_the_owner_as_the_users_ledger_does(
             async with ledger.messages.stream(thread_id, user_id="ada"):
                 pass
         with pytest.raises(ThreadNotFound):
-            await ledger.messages.history(thread_id, user_id="ada")
+            await ledger.user("ada").messages.history(thread_id)
     assert await everything(database) == before
     await ledger.messages.append("ada's", Payload([{"role": "user", "content": "?"}]), user_id="ada")
     async with ledger.messages.stream("ada's", user_id="ada") as draft:

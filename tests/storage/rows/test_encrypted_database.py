@@ -100,7 +100,7 @@ async def test_a_ledger_that_knows_the_ends_of_threads_is_refused(database: Data
             await ledger.messages.append("t", turn())
         with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await asyncio.gather(*[ledger.messages.append("t", [user(str(n))], rules="lenient") for n in range(8)])
-        assert (await ledger.messages.history("t")).version == 5
+        assert (await ledger.messages.history("t")).last_seq == 5
 
 
 async def test_deleting_and_reading_need_no_keys(database: Database, options: Any) -> None:

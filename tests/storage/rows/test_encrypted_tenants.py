@@ -183,7 +183,7 @@ async def test_a_ledger_that_knows_the_ends_of_threads_is_refused_after_the_rota
         await ledger.reencrypt()
         with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
             await plain.messages.append("t", turn())
-        assert (await ledger.messages.history("t")).version == 5
+        assert (await ledger.messages.history("t")).last_seq == 5
 
 
 async def test_a_copy_keeps_the_mark(sqlite_database: Database, tmp_path: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Text
 
-from chatledger import Encryption, InvalidArgument, KeyRing, Ledger, ThreadNotFound, Transaction
+from chatledger import Encryption, InvalidArgument, KeyRing, Ledger, ThreadNotFound, Transaction, Turns
 from chatledger.admin import configure_sqlite
 from chatledger.errors import EncryptionError, IdConflict
 from chatledger.models import CONTINUES
@@ -225,7 +225,7 @@ async def test_a_retry_is_compared_by_its_decrypted_content(database: Database) 
         assert (again.replayed, again.messages) == (True, first.messages)
         with pytest.raises(IdConflict):
             await ledger.messages.append("t", [user("other words", message_id="m0")])
-        assert (await ledger.messages.sync("t", [*turn(), user("next")])).first_seq == 6
+        assert (await ledger.messages.sync("t", [*turn(), user("next")])).messages[0].seq == 6
 
 
 async def test_turn_starts_are_found_in_encrypted_residuals(database: Database) -> None:
@@ -240,7 +240,7 @@ async def test_turn_starts_are_found_in_encrypted_residuals(database: Database) 
             for _ in range(3):
                 await ledger.messages.append("t", grouped, rules="lenient")
         for turns in range(1, 8):
-            asked = [await ledger.messages.history("t", last_turns=turns) for ledger in (encrypted, plain)]
+            asked = [await ledger.messages.history("t", Turns(turns)) for ledger in (encrypted, plain)]
             assert [message.seq for message in asked[0].messages] == [message.seq for message in asked[1].messages]
 
 

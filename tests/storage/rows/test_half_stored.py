@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, StorageError, TextPart
+from chatledger import ChatMessage, Ledger, Newest, Oldest, StorageError, TextPart
 from chatledger.storage.history import portions
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -47,9 +47,11 @@ async def test_reading_a_half_stored_message_says_where(
         with pytest.raises(
             StorageError, match=f"thread 't', branch 0, seq {seq}: rows of the message are missing: "
         ) as caught:
-            await filled.messages.history("t", last=last)
+            await filled.messages.history("t", None if last is None else Newest(last))
         assert not caught.value.retryable
-    assert [one.message_id for one in (await filled.messages.history("t", after=5)).messages] == ["m6"]
+    assert [
+        one.message_id for one in (await filled.messages.history("t", Oldest(1_000, after=5), branch=0)).messages
+    ] == ["m6"]
 
 
 @pytest.mark.parametrize("batch", [1, 3, 1_000])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Newest, Tokens, Turns
 from chatledger.storage.append import request
 from chatledger.storage.rows import keys
 from chatledger.storage.rows import messages as rows
@@ -24,9 +24,9 @@ LONG: dict[str, list[ChatMessage]] = {
 }
 READS: dict[str, Callable[[Ledger], Awaitable[Any]]] = {
     "whole": lambda ledger: ledger.messages.history("t"),
-    "a few": lambda ledger: ledger.messages.history("t", last=3),
-    "last turns": lambda ledger: ledger.messages.history("t", last_turns=3),
-    "by tokens": lambda ledger: ledger.messages.history("t", max_tokens=10_000_000),
+    "a few": lambda ledger: ledger.messages.history("t", Newest(3)),
+    "last turns": lambda ledger: ledger.messages.history("t", Turns(3)),
+    "by tokens": lambda ledger: ledger.messages.history("t", Tokens(10_000_000)),
 }
 
 

@@ -227,6 +227,7 @@ async def test_messages_of_a_transaction_are_read_back_equal(
 async def test_a_partial_message_is_read_back_until_something_follows(ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
     await ledger.messages.append("t", [user("?"), assistant("on", state="partial")])
-    assert [one.state for one in await ledger.messages.history("t")] == ["complete", "partial"]
+    history = await ledger.messages.history("t")
+    assert (len(history), history.draft and history.draft.state) == (1, "partial")
     await ledger.messages.append("t", [user("?")], on_open_calls="interrupt")
     assert [one.state for one in await ledger.messages.history("t")] == ["complete", "interrupted", "complete"]

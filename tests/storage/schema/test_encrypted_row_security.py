@@ -28,7 +28,7 @@ async def test_the_record_of_encryption_holds_for_new_tenants_under_row_security
             for thread_id in "tu":
                 with pytest.raises(EncryptionError, check=because("tenant-encrypted")):
                     await own.messages.append(thread_id, turn(), create=True)
-        assert (await ledger.messages.history("t")).version == 5
+        assert (await ledger.messages.history("t")).last_seq == 5
 
 
 async def test_only_a_role_that_sees_all_rows_records_that_the_database_is_encrypted(secured: str) -> None:

@@ -16,7 +16,7 @@ import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import InvalidArgument, Ledger, PostgreSQL, StorageError, Transaction
+from chatledger import InvalidArgument, Ledger, Newest, PostgreSQL, StorageError, Transaction
 from chatledger.admin import migrate, schema_status
 from chatledger.errors import IdConflict, RunConflict
 from chatledger.repositories import scope_of
@@ -150,7 +150,7 @@ async def test_without_filter_and_policies_foreign_rows_are_read_and_written(
         await ledger.tenant("b").threads.create("mine")
     without_filter(monkeypatch)
     async with Ledger.open(owned, tenant="b") as ledger:
-        assert (await ledger.messages.history(THEIRS.thread)).version == 8
+        assert (await ledger.messages.history(THEIRS.thread)).last_seq == 8
         assert (await ledger.runs.get(THEIRS.run)).agent == THEIRS.agent
         assert (await ledger.threads.update(THEIRS.thread, title="mine now")).title == "mine now"
         assert len((await ledger.threads.list()).items) == 3
@@ -174,11 +174,11 @@ async def test_row_security_costs_two_round_trips_more(secured: str, pooler: Any
         await ledger.threads.create("t")
         for _ in range(2):
             await ledger.messages.append("t", turn(), run_id="r")
-            await ledger.messages.history("t", last=10)
+            await ledger.messages.history("t", Newest(10))
         before = proxy.round_trips
         await ledger.messages.append("t", turn(), run_id="r")
         assert proxy.round_trips - before == trips
-        await ledger.messages.history("t", last=10)
+        await ledger.messages.history("t", Newest(10))
         assert proxy.round_trips - before == 2 * trips
 
 
@@ -192,7 +192,7 @@ async def test_a_tenants_name_is_data(secured: str, name: str) -> None:
         await ledger.messages.append("t", turn())
         async with ledger.begin() as tx:
             await tx.messages.append("t", turn())
-        assert (await ledger.messages.history("t")).version == 15
+        assert (await ledger.messages.history("t")).last_seq == 15
         assert await ledger.tenant("b").threads.find("t") is None
 
 
@@ -304,8 +304,8 @@ async def test_two_tenants_take_turns_on_a_callers_connection(secured: str) -> N
         for own in (a, b, a):
             await own.threads.create("t", exist_ok=True)
             await own.messages.append("t", turn())
-        assert (await a.messages.history("t")).version == 10
-        assert (await b.messages.history("t")).version == 5
+        assert (await a.messages.history("t")).last_seq == 10
+        assert (await b.messages.history("t")).last_seq == 5
     await engine.dispose()
 
 

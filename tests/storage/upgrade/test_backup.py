@@ -24,7 +24,7 @@ WRITERS = 8
 async def write_until(ledger: Ledger, thread_id: str, stop: asyncio.Event) -> int:
     version = 0
     while not stop.is_set():
-        version = (await ledger.messages.append(thread_id, turn(), run_id=f"run of {thread_id}")).version
+        version = (await ledger.messages.append(thread_id, turn(), run_id=f"run of {thread_id}")).last_seq
     return version
 
 
@@ -35,8 +35,8 @@ async def versions(path: Path | str) -> dict[str, int]:
         for thread in await ledger.threads.list(limit=100):
             assert await findings_of(ledger, thread.thread_id) == []
             history = await ledger.messages.history(thread.thread_id)
-            assert len(history.messages) == history.version
-            found[thread.thread_id] = history.version
+            assert len(history.messages) == history.last_seq
+            found[thread.thread_id] = history.last_seq
     return found
 
 
@@ -73,7 +73,7 @@ async def test_a_backup_is_restored(sqlite_database: Database, tmp_path: Path) -
     assert await versions(restored) == {"t": 5}
     assert seen[-1][0] == seen[-1][1]
     async with Ledger.open(restored) as ledger:
-        assert (await ledger.messages.append("t", turn())).version == 10
+        assert (await ledger.messages.append("t", turn())).last_seq == 10
 
 
 async def test_nothing_is_overwritten(sqlite_database: Database, tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from chatledger.formats.pydantic_ai.codec import CODEC
 from chatledger.formats.pydantic_ai.foreign import fit
 from chatledger.formats.pydantic_ai.names import NAME, request_head
 from chatledger.formats.pydantic_ai.write import Writer
-from chatledger.models import ChatMessage, continues
+from chatledger.models import ChatMessage, Newest, Oldest, continues
 from chatledger.models.json import JsonValue
+from chatledger.models.windows import MOST
 from chatledger.repositories import Repositories
 
 with importing("pydantic_ai", extra="pydantic-ai", name="Pydantic AI"):
@@ -118,9 +119,8 @@ async def read_path(source: Repositories, thread_id: str, entry_id: str, limit: 
     before: int | None = None
     while True:
         try:
-            history = await source.messages.history(
-                thread_id, branch=branch, newest=newest, before=before, partials=False
-            )
+            window = Newest(MOST if newest is None else newest, before=before)
+            history = await source.messages.history(thread_id, window, branch=branch)
         except NotFound:
             raise EntryNotFound(entry_id) from None
         units = units_of(history.messages)
@@ -142,7 +142,7 @@ async def place_of(source: Repositories, thread_id: str, entry_id: str) -> tuple
         first = await source.messages.get(thread_id, entry_id)
         unit, branch, at = Unit(entry_id, [first], 0), first.branch or 0, first.seq or 0
         while True:
-            page = await source.messages.history(thread_id, branch=branch, after=at, limit=_ROWS)
+            page = await source.messages.history(thread_id, Oldest(_ROWS, after=at), branch=branch)
             for row in page:
                 if not unit.joins(row):
                     return at, branch

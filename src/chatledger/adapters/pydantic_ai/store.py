@@ -19,7 +19,7 @@ from chatledger.errors import (
     VersionConflict,
 )
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, Put, RulesLevel
+from chatledger.models import ChatMessage, Newest, Put, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
@@ -201,7 +201,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         """
         if expected is None or not write.continues_one_path:
             return False
-        end = await self._ledger.messages.history(write.id, newest=1)
+        end = await self._ledger.messages.history(write.id, Newest(1))
         stored = await read_stored(self._ledger, write.id)
         write.require(stored, expected)
         assert stored is not None
@@ -244,7 +244,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         """Let the active branch end at the entry (None: before the first): it does, or another one does and becomes the
         active one, or a new branch does. An entry of another conversation is copied with its path.
         """
-        end = await transaction.messages.history(write.id, newest=1)
+        end = await transaction.messages.history(write.id, Newest(1))
         if last_entry(end.messages) == entry_id:
             return
         if entry_id is None:
@@ -257,7 +257,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
                 return
         for branch in await transaction.branches.list(write.id):
             if branch.last_seq == at and not branch.active:
-                last = await transaction.messages.history(write.id, branch=branch.branch, newest=1)
+                last = await transaction.messages.history(write.id, Newest(1), branch=branch.branch)
                 if last_entry(last.messages) == entry_id:
                     await transaction.branches.activate(write.id, branch.branch)
                     return

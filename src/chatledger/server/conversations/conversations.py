@@ -8,7 +8,7 @@ from typing import Any
 from chatledger.errors import IdConflict, MessageNotFound, ThreadNotFound, VersionConflict
 from chatledger.ids import derived_id, new_id
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, Thread
+from chatledger.models import ChatMessage, Oldest, Thread
 from chatledger.models.weight import apart
 from chatledger.server.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
@@ -71,7 +71,7 @@ async def _find_same(
 
 async def _refuse_others(ledger: Ledger, conversation_id: str, messages: Sequence[ChatMessage]) -> None:
     """The first items stand, or stood, at the first positions. Raises IdConflict for another item at one of them."""
-    stored = await ledger.messages.history(conversation_id, branch=0, limit=len(messages))
+    stored = await ledger.messages.history(conversation_id, Oldest(len(messages)), branch=0)
     there = {message.seq: message for message in stored.messages}
     for seq, given in enumerate(messages, start=1):
         found = there.get(seq)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatledger.errors import MessageNotFound
 from chatledger.ledger import Ledger
+from chatledger.repositories import scope_of
 from chatledger.server.conversations.items import Item, items_of_all, places_of
-from chatledger.server.pages import LARGEST, fitting, fitting_history, written
-from chatledger.storage.history.window import END
+from chatledger.server.pages import LARGEST, fitting, fitting_section, written
+from chatledger.storage.history.window import END, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,14 @@ async def read_page(
     while cursor is not None and len(found) <= limit:
         if found and size > LARGEST:
             break
-        window = {"limit": limit + 2, "before" if newest_first else "after": cursor}
-        history = await fitting_history(ledger, conversation_id, window)
-        read = await items_of_all(history.messages)
+        asked = Window.shown(scope_of(ledger).tenant, conversation_id, None, None, None)
+        asked = replace(asked, limit=limit + 2, before=cursor if newest_first else None)
+        asked = asked if newest_first else replace(asked, after=cursor)
+        section = await fitting_section(ledger, asked)
+        read = await items_of_all(section.messages)
         found += [item for item in (reversed(read) if newest_first else read) if _is_behind(item, place, newest_first)]
-        size += sum(await written(history.messages))
-        cursor = history.previous_cursor if newest_first else history.next_cursor
+        size += sum(await written(section.messages))
+        cursor = section.before if newest_first else section.after
     sizes = await written([item.to_json() for item in found])
     count = min(limit, fitting(sizes)) if found else 0
     return ItemPage(found[:count], has_more=len(found) > count or cursor is not None)

@@ -5,24 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query, Request
 from starlette.responses import Response
 
 from chatledger.ledger import Ledger
-from chatledger.models import Branch, ChatMessage, Feedback, History
+from chatledger.models import Branch, ChatMessage, Cursor, Feedback, Newest, Oldest
 from chatledger.models.parts import MediaPart
 from chatledger.models.weight import apart
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import History, history_of, with_draft
 from chatledger.server.json_response import plain
 from chatledger.server.page.html import HEADERS, encodable, html_router, link, page, pretty
 from chatledger.server.page.shown import Beside, Renderer
-from chatledger.server.pages import fitting_history
+from chatledger.server.pages import fitting_section
 from chatledger.server.paths import PathId
 from chatledger.server.state import Mine
+from chatledger.storage.history.window import Window as Asked
 from chatledger.storage.repositories.alternatives import find_ways
 from chatledger.storage.repositories.runs import find_runs
 
@@ -36,30 +38,28 @@ _BRANCHES = 200
 _SCORES = 1_000
 """The most scores that a page shows, of all its messages together."""
 Position = Annotated[int | None, Query(ge=0)]
+Place = Annotated[Cursor | None, Query()]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which messages of which branch: the newest, those before or after a seq, or those around one."""
+    """Which messages of which branch: the newest, those before or after a cursor, or those around a seq."""
 
     branch: int | None = None
-    before: int | None = None
-    after: int | None = None
+    before: Cursor | None = None
+    after: Cursor | None = None
     at: int | None = None
 
     async def read(self, ledger: Ledger, thread_id: str) -> History:
-        chosen: dict[str, Any]
-        if self.after is not None:
-            chosen = {"after": self.after, "limit": PAGE}
-        elif self.at is not None:
-            chosen = {"before": self.at + PAGE // 2, "newest": PAGE}
-        else:
-            chosen = {"before": self.before, "newest": PAGE}
-        return await fitting_history(ledger, thread_id, {"branch": self.branch, **chosen}, largest=_LARGEST)
+        part = Newest(PAGE, before=self.before) if self.after is None else Oldest(PAGE, after=self.after)
+        asked = Asked.shown(scope_of(ledger).tenant, thread_id, part, self.branch, None)
+        if self.at is not None and self.after is None:
+            asked = replace(asked, before=self.at + PAGE // 2)
+        return history_of(await fitting_section(ledger, asked, largest=_LARGEST))
 
     @property
     def is_newest(self) -> bool:
-        return self.before is self.after is self.at is None
+        return self.before is None and self.after is None and self.at is None
 
 
 @router.get("/threads/{thread_id}")
@@ -68,8 +68,8 @@ async def show_thread(
     ledger: Mine,
     thread_id: PathId,
     branch: Position = None,
-    before: Position = None,
-    after: Position = None,
+    before: Place = None,
+    after: Place = None,
     at: Position = None,
 ) -> Response:
     """The conversation, by its newest messages."""
@@ -82,8 +82,8 @@ async def show_messages(
     ledger: Mine,
     thread_id: PathId,
     branch: Position = None,
-    before: Position = None,
-    after: Position = None,
+    before: Place = None,
+    after: Place = None,
 ) -> Response:
     """The same messages as the page, alone: the script puts them into the page that it has."""
     return await _show(request, ledger, thread_id, Window(branch, before, after), "messages.html")
@@ -110,7 +110,7 @@ async def _show(request: Request, ledger: Ledger, thread_id: str, window: Window
             None if message.message_id is None else link(root, "threads", thread_id, "media", message.message_id, index)
         )
 
-    shown = await asyncio.to_thread(Renderer(source).show, history.messages, beside)
+    shown = await asyncio.to_thread(Renderer(source).show, with_draft(history), beside)
     return await page(
         request,
         template,
@@ -130,7 +130,7 @@ async def read_beside(
     """The runs and scores of the messages with one statement each, and their alternatives where branches part. Without
     `all_scores`, only the newest scores.
     """
-    ids = list({one.run_id for one in history if one.run_id is not None})
+    ids = list({one.run_id for one in with_draft(history) if one.run_id is not None})
     if not ids:
         return Beside(alternatives=await _alternatives(ledger, history, branches))
     runs = await find_runs(scope_of(ledger), ids)
@@ -141,7 +141,7 @@ async def read_beside(
         are_cut = are_cut or has_more
         for one in found:
             scores[one.message_id].append(one)
-    last = {one.run_id: one.message_id for one in history if one.role == "assistant"}
+    last = {one.run_id: one.message_id for one in with_draft(history) if one.role == "assistant"}
     for one in scores.pop(None, []):  # of a whole run: it stands at the run's last answer here
         scores[last.get(one.run_id)].append(one)
     alternatives = await _alternatives(ledger, history, branches)
@@ -163,7 +163,7 @@ async def _alternatives(
 ) -> dict[int, Sequence[tuple[int, bool]]]:
     """Where a branch parts between two messages, the second has alternatives."""
     forks = {one.forked_at or 0 for one in branches if one.branch}
-    places = [0, *(one.seq or 0 for one in history)]
+    places = [0, *(one.seq or 0 for one in with_draft(history))]
     parted = [later for earlier, later in pairwise(places) if any(earlier <= fork < later for fork in forks)]
     scope = scope_of(ledger)
     found = await find_ways(scope, history.thread_id, history.branch, parted) if parted else {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, History, Thread
+from chatledger.models import ChatMessage, Thread
 from chatledger.models.parts import MediaPart
+from chatledger.repositories.history import History, with_draft
 from chatledger.server.page.conversation import read_beside
 from chatledger.server.page.html import render
 from chatledger.server.page.media import content_of
@@ -17,7 +18,7 @@ from chatledger.server.page.static import FILES
 async def to_file(ledger: Ledger, thread: Thread, history: History) -> str:
     """The file. It shows whole texts, the runs of the messages and their scores."""
     beside = await read_beside(ledger, history, (), all_scores=True)
-    shown = Renderer(_data_uri, limit=None).show(history.messages, beside)
+    shown = Renderer(_data_uri, limit=None).show(with_draft(history), beside)
     style = Markup(FILES["page.css"].decode())  # noqa: S704 - our own
     return render("file.html", thread=thread, messages=shown, style=style, in_file=True)
 

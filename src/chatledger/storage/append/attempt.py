@@ -300,10 +300,9 @@ def appended(plan: Plan) -> Appended:
         stands = [one for one in stands if one[1].message_id in ids]
     stored = [as_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
     version = plan.judgement.tip.last_seq
-    first = stored[0].seq or 0 if stored else version + 1
     partial = bool(stored) and stored[-1].state == "partial"
     mark = write_mark(plan.request.thread, plan.branch, version, plan.new_stamp, partial=partial)
-    return Appended(first, version, version, stored, mark=mark)
+    return Appended(stored, mark, version)
 
 
 def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
@@ -332,7 +331,7 @@ def _unchanged(request: AppendRequest, seen: Seen) -> Appended:
     """The outcome of an append of nothing: the end of the branch, with the mark that a history has there."""
     version, partial = (0, False) if seen.tip is None else (seen.tip.last_seq, seen.tip.partial_seq is not None)
     mark = write_mark(request.thread, seen.branch or 0, version, seen.stamp, partial=partial)
-    return Appended(version + 1, version, version, [], mark=mark)
+    return Appended([], mark, version)
 
 
 def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:

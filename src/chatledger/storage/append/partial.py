@@ -375,7 +375,7 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     given = {"created_at": stored[0].created_at, "violations": list(broken)}
     whole = message.model_copy(update={**place, **given})
     mark = write_mark(request.thread, seen.branch, seq, write.new_stamp)
-    return Appended(seq, seq, seq, [whole], mark=mark)
+    return Appended([whole], mark, seq)
 
 
 def _refuse_another(stored: ChatMessage, message: ChatMessage) -> None:

@@ -125,7 +125,7 @@ def replay_plainly(request: AppendRequest, replay: Replay, stored: Sequence[Chat
 
 def _first_result(request: AppendRequest, replay: Replay, stamp: int, stored: Sequence[ChatMessage]) -> Appended:
     mark = write_mark(request.thread, replay.branch, replay.last, stamp)
-    return Appended(stored[0].seq or 0, replay.last, replay.last, list(stored), replayed=True, mark=mark)
+    return Appended(list(stored), mark, replay.last, replayed=True)
 
 
 # --- A repeat of messages that were removed ---------------------------------------------------------------------------
@@ -212,9 +212,9 @@ def replay_removed(sql: Sql, request: AppendRequest, seen: Seen, removed: Mappin
             raise _taken(request, decode_text(row.message_id or ""), "was stored before, with other content")
         stored.append(message)
     gone.settle()
-    first, last = stored[0].seq or 0, stored[-1].seq or 0
+    last = stored[-1].seq or 0
     mark = write_mark(request.thread, stored[-1].branch or 0, last, seen.stamp)
-    return Appended(first, last, last, stored, replayed=True, mark=mark)
+    return Appended(stored, mark, last, replayed=True)
 
 
 def _find_stored(gone: Gone, seen: Seen, given: EncodedMessage) -> ChatMessage | None:

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from chatledger.models import Appended, History
+from chatledger.models import Appended
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import load_history
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Section, Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.telemetry.counters import Counters
 
@@ -54,7 +54,7 @@ class Database(ABC):
     async def append(self, request: AppendRequest) -> Appended:
         return await self.write(request.tenant, lambda sql: attempt_locked(sql, request))
 
-    async def history(self, window: Window) -> History:
+    async def history(self, window: Window) -> Section:
         return await self.read(window.tenant, lambda sql: load_history(sql, window), snapshot=True)
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:  # noqa: B027 - nothing to do without a tip cache

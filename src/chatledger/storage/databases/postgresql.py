@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import greenlet_spawn
 
-from chatledger.models import Appended, History
+from chatledger.models import Appended
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
@@ -41,7 +41,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
 from chatledger.storage.history.union_rows import LONG_OF
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Section, Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import begin_as
 from chatledger.telemetry.counters import Counters
@@ -111,7 +111,7 @@ class PostgresqlDatabase(OpenDatabase):
         except Exception as error:
             raise_translated(error)
 
-    async def history(self, window: Window) -> History:
+    async def history(self, window: Window) -> Section:
         if self.secured:
             return await self.read(window.tenant, lambda sql: load_history(sql, window), snapshot=True)
         page = await self._until_heard(lambda: self._one_statement(window)) if window.is_small else None
@@ -155,17 +155,17 @@ class PostgresqlDatabase(OpenDatabase):
             states |= await self.read(tenant, partial(read_states_of, tenant=tenant, threads=own))
         return states
 
-    async def history_if(self, condition: Callable[[Sql], None], window: Window) -> History:
+    async def history_if(self, condition: Callable[[Sql], None], window: Window) -> Section:
         """The history, unless `condition` raises. The condition runs on the same connection before the read begins. The
         read is tried once.
         """
         if window.is_small:
             begin = self._begin_read(window.tenant)
-            page: History | None = await in_greenlet(self._read_if, condition, begin, window, load_small)
+            page: Section | None = await in_greenlet(self._read_if, condition, begin, window, load_small)
             if page is not None:
                 return page
         begin = self._begin_read(window.tenant, snapshot=True)
-        history: History = await in_greenlet(self._read_if, condition, begin, window, load_page)
+        history: Section = await in_greenlet(self._read_if, condition, begin, window, load_page)
         return history
 
     @asynccontextmanager
@@ -267,7 +267,7 @@ class PostgresqlDatabase(OpenDatabase):
         with self._connections.transaction(begin, timeout=self._connections.silence, first=condition) as sql:
             return load(sql, window)
 
-    async def _one_statement(self, window: Window) -> History | None:
+    async def _one_statement(self, window: Window) -> Section | None:
         """The page by one statement, awaited on asyncpg itself: a greenlet costs as much as reading fifty messages."""
         template, parameters = page_statement(window)
         try:

@@ -12,10 +12,9 @@ import re
 import time
 
 from chatledger.errors import InvalidCursor, StorageError
-from chatledger.models import History
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Section, Window
 
 _CAUGHT_UP = "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= :position::text::pg_lsn"
 _POSITION = re.compile(r"[0-9A-F]{1,8}/[0-9A-F]{1,8}")
@@ -40,7 +39,7 @@ class Replica:
         self.database = database
         self._failed_until = 0.0
 
-    async def history(self, window: Window, position: str) -> History | None:
+    async def history(self, window: Window, position: str) -> Section | None:
         """The history; None if the ledger has to read the primary."""
         if time.monotonic() < self._failed_until:
             return None

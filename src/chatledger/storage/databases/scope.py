@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from chatledger.arguments import Kind
 from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, StorageError, TenantOnly
-from chatledger.models import Appended, History, Limits, Metrics, RulesLevel
+from chatledger.models import Appended, Limits, Metrics, RulesLevel
 from chatledger.storage.append.gone import SlowDigests, with_digests
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
@@ -32,7 +32,7 @@ from chatledger.storage.databases.replica import Replica
 from chatledger.storage.databases.served import Abroad
 from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Section, Window
 from chatledger.storage.rows.encrypted import (
     is_marked,
     is_recorded,
@@ -119,7 +119,7 @@ class Scope:
             self.counters.add("unknown_outcomes")
             _log.warning("the outcome of an append to thread %s is unknown", shown(thread_id))
 
-    async def history(self, window: Window) -> History:
+    async def history(self, window: Window) -> Section:
         """If the scope has a position, a replica that has replayed past it may answer."""
         position = self.position
         with self._reading() as database:

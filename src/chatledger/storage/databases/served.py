@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from chatledger.models import Appended, History
+from chatledger.models import Appended
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database, OpenDatabase
@@ -22,7 +22,7 @@ from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.loop_thread import LoopThread
 from chatledger.storage.databases.states import Followed, States
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Section, Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.telemetry.counters import Counters
 
@@ -44,7 +44,7 @@ class Served(Database):
     async def append(self, request: AppendRequest) -> Appended:
         return await self._thread.serve(lambda: self._database.append(request))
 
-    async def history(self, window: Window) -> History:
+    async def history(self, window: Window) -> Section:
         return await self._thread.serve(lambda: self._database.history(window))
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:

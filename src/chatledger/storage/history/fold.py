@@ -50,7 +50,7 @@ def _load_turn(sql: Sql, window: Window, path: Path, at: int) -> list[ChatMessag
         return []
     if sql.dialect != "postgresql":
         return load_path(sql, window, path, turn_start(sql, window, path, at), at)
-    interval = page_parameters(low=1, high=at, size=END, backward=False, partials=True)
+    interval = page_parameters(low=1, high=at, size=END, backward=False, drafts=True)
     found = read_rows(sql.fetch(TURN, {**window.place, **interval}))
     if found is None:
         return []

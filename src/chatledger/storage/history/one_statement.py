@@ -40,15 +40,15 @@ class PageRows:
     calls: list[Row]
 
 
-def page_parameters(*, low: int, high: int, size: int | None, backward: bool, partials: bool) -> dict[str, Any]:
+def page_parameters(*, low: int, high: int, size: int | None, backward: bool, drafts: bool) -> dict[str, Any]:
     """The parameters of PAGE and NEWEST, without those that name the branch: `size` messages of the path within
-    low … high, from the beginning or, with `backward`, from the end. Without `partials` the path ends before the
-    message that is being written.
+    low … high, from the beginning or, with `backward`, from the end. Without `drafts` the path ends before the message
+    that is being written, and that message comes as well if the window reaches the end.
 
     With `size` None the statement returns all of them, or no message if there are more than SMALL.
     """
     size, whole = (SMALL, True) if size is None else (size, False)
-    return {"low": low, "high": high, "size": size, "whole": whole, "backward": backward, "partials": partials}
+    return {"low": low, "high": high, "size": size, "whole": whole, "backward": backward, "drafts": drafts}
 
 
 def read_rows(rows: Sequence[Row]) -> PageRows | None:
@@ -76,12 +76,14 @@ def _select(arm: int, alias: str, table: str, columns: Sequence[str]) -> str:
 
 
 _END = """least(:high::bigint,
-    CASE WHEN NOT :partials::boolean AND b.partial_seq = b.last_seq THEN b.last_seq - 1 ELSE b.last_seq END)"""
+    CASE WHEN NOT :drafts::boolean AND b.partial_seq = b.last_seq THEN b.last_seq - 1 ELSE b.last_seq END)"""
+_REACHES_DRAFT = """NOT :drafts::boolean AND b.partial_seq = b.last_seq AND :high::bigint >= b.last_seq
+    AND (:backward::boolean OR :low::bigint + :size::bigint >= b.last_seq)"""
 _BRANCH = f"""
 SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent, b.partial_seq,
   CASE WHEN :backward::boolean THEN greatest(:low::bigint, {_END} - :size::bigint + 1)
     ELSE :low::bigint END AS first,
-  CASE WHEN :backward::boolean THEN {_END}
+  CASE WHEN {_REACHES_DRAFT} THEN b.last_seq WHEN :backward::boolean THEN {_END}
     WHEN :whole::boolean AND {_END} - coalesce(b.absent, 0) >= :low::bigint + :size::bigint
       THEN :low::bigint - 1
     ELSE least({_END}, :low::bigint + :size::bigint - 1) END AS last

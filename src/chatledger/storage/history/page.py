@@ -9,19 +9,19 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from chatledger.models import CONTINUES, CallPlace, ChatMessage, History, continues, json
+from chatledger.models import CONTINUES, CallPlace, ChatMessage, continues, json
 from chatledger.storage.drivers.errors import is_bad_json
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.one_statement import NEWEST, PAGE, page_parameters, read_rows
 from chatledger.storage.history.path import Path, cut, damaged_lineage, find_path, load_path, nearest, read_path
 from chatledger.storage.history.tokens import newest_that_fit
-from chatledger.storage.history.window import END, Window
+from chatledger.storage.history.window import END, Section, Window
 from chatledger.storage.rows.encryption import Encryption
 from chatledger.storage.rows.messages import Link, decode_messages
 from chatledger.storage.schema.text import ESCAPE_MARK, encode_text, write_mark
 
 
-def load_history(sql: Sql, window: Window) -> History:
+def load_history(sql: Sql, window: Window) -> Section:
     """The page of a window. On PostgreSQL, where a round trip is expensive, one statement reads a small window. Raises
     ThreadNotFound, BranchNotFound and DamagedCell.
     """
@@ -32,7 +32,7 @@ def load_history(sql: Sql, window: Window) -> History:
     return load_page(sql, window)
 
 
-def load_small(sql: Sql, window: Window) -> History | None:
+def load_small(sql: Sql, window: Window) -> Section | None:
     """The page of a small window by one statement, or None as `read_page`. Raises as `load_history`."""
     try:
         rows = sql.fetch(*page_statement(window))
@@ -44,28 +44,35 @@ def load_small(sql: Sql, window: Window) -> History | None:
     raise damaged_lineage(window.thread_id, window.branch)  # the statement reads no other JSON
 
 
-def load_page(sql: Sql, window: Window) -> History:
+def load_page(sql: Sql, window: Window) -> Section:
     """The page of a window by several statements, so the caller needs a snapshot. Raises as `load_history`."""
     path = find_path(sql, window)
     if window.max_tokens is not None:
         fitting = newest_that_fit(sql, window, path, lambda message: _starts_window(sql, window, path, message))
         answer_linker(complete=not path.absent)(fitting)
-        return _history(window, path, fitting)
+        return _section(window, path, fitting, _load_draft(sql, window, path))
     (first, last), (low, high) = interval_of(sql, window, path)
     messages = load_path(sql, window, path, first, last, answer_linker(complete=not path.absent))
-    if window.last is not None:
-        messages = _from_turn_start(sql, window, path, messages, low)
     linked = messages
-    if window.last is not None or window.last_turns is not None:
+    if window.last_turns is not None:
         messages = _with_calls(sql, window, path, messages)
     if window.newest is not None:
         messages = _with_group(sql, window, path, messages)
     if messages is not linked:
         answer_linker(complete=not path.absent)(messages)
-    page = _page(window, path, messages, (first, last), (low, high))
+    draft = _load_draft(sql, window, path) if window.is_backward or last >= high else None
+    page = _page(window, path, messages, draft, (first, last), (low, high))
     if window.run_id is None:
         return page
-    return replace(page, messages=[message for message in messages if message.run_id == window.run_id])
+    draft = draft if draft is not None and draft.run_id == window.run_id else None
+    return replace(page, messages=[message for message in messages if message.run_id == window.run_id], draft=draft)
+
+
+def _load_draft(sql: Sql, window: Window, path: Path) -> ChatMessage | None:
+    """The message at the end that is being written, unless the window ends before it or begins after it."""
+    if path.draft is None or not (window.after or 0) < path.draft < (window.before or END):
+        return None
+    return load_path(sql, window, replace(path, last_seq=path.draft), path.draft, path.draft)[0]
 
 
 def interval_of(sql: Sql, window: Window, path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -88,11 +95,11 @@ def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
     size = window.size
     backward = size is not None and window.is_backward
     statement = PAGE if window.newest is None else NEWEST
-    interval = page_parameters(low=low, high=high, size=size, backward=backward, partials=window.partials)
+    interval = page_parameters(low=low, high=high, size=size, backward=backward, drafts=window.drafts)
     return statement, {**window.place, **interval}
 
 
-def read_page(window: Window, rows: Sequence[Row]) -> History | None:
+def read_page(window: Window, rows: Sequence[Row]) -> Section | None:
     """The page from the rows of `page_statement`. None if the rows do not suffice: the whole branch has more than SMALL
     messages, the window must begin further back, or empty positions make it uncertain which messages belong to the
     window. Raises as `load_history`.
@@ -106,26 +113,27 @@ def read_page(window: Window, rows: Sequence[Row]) -> History | None:
         return None
     link = answer_linker(complete=not path.absent)
     messages = decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls, link)
+    draft = messages.pop() if path.draft is not None and messages and messages[-1].seq == path.draft else None
     if path.absent:
         if not _is_certain(window, path, messages, first, last):
             return None
         if window.size is None:
             low, high = (messages[0].seq or 1, messages[-1].seq or 1) if messages else (1, 0)
             first, last = low, high
-    if window.last is not None:
-        start = _first_turn(messages, low)
-        if start is None or (messages and interrupts_calls(messages[start])):
-            return None
-        messages = messages[start:]
     if window.newest is not None and messages and continues(messages[0]):
         return None
-    return _page(window, path, messages, (first, last), (low, high))
+    return _page(window, path, messages, draft, (first, last), (low, high))
 
 
 def _page(
-    window: Window, path: Path, messages: list[ChatMessage], read: tuple[int, int], bounds: tuple[int, int]
-) -> History:
-    """The page and its cursors. `read` is the interval of seq that the window asks for, `bounds` the one in which
+    window: Window,
+    path: Path,
+    messages: list[ChatMessage],
+    draft: ChatMessage | None,
+    read: tuple[int, int],
+    bounds: tuple[int, int],
+) -> Section:
+    """The section and its ends. `read` is the interval of seq that the window asks for, `bounds` the one in which
     there are messages to read. A window that keeps turns or groups whole begins at its first message instead.
     """
     (first, last), (low, high) = read, bounds
@@ -134,21 +142,22 @@ def _page(
     if window.after is not None and window.before is not None:
         low, high = max(low, window.after + 1), min(high, window.before - 1)
     nothing = 0 in (window.size, window.last_turns)  # a walk by pages without messages would never end
-    previous_cursor = None if nothing or first <= low else first
-    next_cursor = None if nothing or last >= high else last
-    return _history(window, path, messages, previous_cursor, next_cursor)
+    before = None if nothing or first <= low else first
+    return _section(window, path, messages, draft, before, None if nothing or last >= high else last)
 
 
-def _history(
+def _section(
     window: Window,
     path: Path,
     messages: list[ChatMessage],
-    previous_cursor: int | None = None,
-    next_cursor: int | None = None,
-) -> History:
+    draft: ChatMessage | None,
+    before: int | None = None,
+    after: int | None = None,
+) -> Section:
     partial = path.draft is not None or (bool(messages) and messages[-1].state == "partial")
     mark = write_mark(window.thread, path.branch, path.version, path.stamp, partial=partial)
-    return History(window.thread_id, path.branch, messages, path.version, previous_cursor, next_cursor, mark=mark)
+    place = (window.thread, window.thread_id, path.branch)
+    return Section(*place, messages, draft, path.version, mark, before, after)
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------
@@ -177,7 +186,7 @@ def _ends(sql: Sql, window: Window, path: Path, low: int, high: int) -> tuple[in
 
 def _counted(sql: Sql, window: Window, path: Path, low: int, high: int) -> tuple[int, int]:
     """As `_interval`, for a path with positions that hold no message, and a window of some size."""
-    first, last = _interval(replace(window, limit=None, newest=None, last=None), low, high)
+    first, last = _interval(replace(window, limit=None, newest=None), low, high)
     return nearest(sql, window, path, first, last, window.size or 0, backward=window.is_backward) or (first, last)
 
 
@@ -194,25 +203,6 @@ def _is_certain(window: Window, path: Path, messages: Sequence[ChatMessage], fir
     if not inside or len(inside) < window.size:
         return False
     return (messages[0].seq or 0) - 1 > absent and (last == path.last_seq or path.last_seq - last > absent)
-
-
-def _from_turn_start(sql: Sql, window: Window, path: Path, messages: list[ChatMessage], low: int) -> list[ChatMessage]:
-    """The messages from the first whole turn on, so that a call is never separated from its results. If not even the
-    last turn fits into `last` messages, the whole last turn. `messages` holds every message from `low` on.
-    """
-    start = _first_turn(messages, low)
-    if start is not None:
-        return messages[start:]
-    first = turn_start(sql, window, path, (messages[0].seq or 1) - 1)
-    link = answer_linker(complete=not path.absent)
-    return load_path(sql, window, path, first, messages[-1].seq or path.last_seq, link)
-
-
-def _first_turn(messages: Sequence[ChatMessage], low: int) -> int | None:
-    """The index of the first message that begins a turn, as the one at `low` does; None if none does."""
-    if not messages or messages[0].seq == low:
-        return 0
-    return next((index for index, message in enumerate(messages) if starts_turn(message)), None)
 
 
 def _with_calls(sql: Sql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:

@@ -93,7 +93,7 @@ def read_path(window: Window, row: Row | None) -> Path:
         if type(number) is not int:
             raise damaged_cell(branches, name, {"thread_id": window.thread_id, "branch": branch})
     path = Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch), stamp, absent)
-    leaves_draft_out = not window.partials and partial_seq == last_seq
+    leaves_draft_out = not window.drafts and partial_seq == last_seq
     return replace(path, last_seq=last_seq - 1, draft=last_seq) if leaves_draft_out else path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chatledger.errors import MessageNotFound
 from chatledger.models import ChatMessage
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_message, find_path, load_range
 from chatledger.storage.history.window import Window
@@ -21,7 +22,15 @@ WHERE c.tenant_id = :tenant AND c.thread_id = :thread AND m.format = :format AND
 """
 
 
-def find_names(sql: Sql, window: Window, name: str) -> set[str]:
+async def list_names(scope: Scope, thread_id: str, format: str) -> set[str]:  # noqa: A002
+    """The names and the call ids of all messages that came in a format, on all branches of the thread, for a source
+    whose names must be unique. Raises ThreadNotFound.
+    """
+    window = Window.of(scope.tenant, thread_id)
+    return await scope.read(lambda sql: _names(sql, window, format), snapshot=True)
+
+
+def _names(sql: Sql, window: Window, name: str) -> set[str]:
     find_path(sql, window)
     values = {"tenant": window.tenant.key, "thread": window.thread, "format": encode_text(name)}
     return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
-from chatledger.models import Appended, ChatMessage, History, RulesLevel
+from chatledger.models import Appended, ChatMessage, RulesLevel, windows
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.gone import Gone
 from chatledger.storage.append.preflight import preflight
@@ -16,7 +16,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.lineages import read_paths
 from chatledger.storage.history.path import Path, cut, find_path, load_range
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Section, Window
 from chatledger.storage.repositories.branches import make_fork
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import Mark, write_mark
@@ -33,7 +33,7 @@ class Comparison:
     difference: str | None = None
 
 
-def compare(history: History, messages: Sequence[ChatMessage], *, answers_anew: bool = False) -> Comparison:
+def compare(history: Section, messages: Sequence[ChatMessage], *, answers_anew: bool = False) -> Comparison:
     """The ledger made the synthetic results, so a sender that does not know them may leave them out. With
     `answers_anew`, results of the batch that come where synthetic ones stand at the end are a difference.
     """
@@ -92,9 +92,9 @@ def _find_equal(sql: Sql, window: Window, request: AppendRequest) -> Appended | 
         gone = Gone(sql, request, waits=True)
         if len(same) == count and all(map(partial(_was_same, gone), same, request.messages)):
             gone.settle()
-            first, last = same[0].seq or 0, same[-1].seq or 0
+            last = same[-1].seq or 0
             mark = write_mark(window.thread, path.branch, last, path.stamp)
-            return Appended(first, last, last, same, replayed=True, mark=mark)
+            return Appended(same, mark, last, replayed=True)
     return None
 
 
@@ -108,9 +108,9 @@ def shorten(sql: Sql, window: Window, at: int, mark: Mark, rules: RulesLevel) ->
     """Make a branch that ends at `at`. If the caller names the branch, one that is there already is a repeat."""
     found = None if window.branch is None else _find_short(sql, window, at)
     if found is not None:
-        return Appended(at + 1, at, at, [], replayed=True, mark=_mark(window, found))
+        return Appended([], _mark(window, found), at, replayed=True)
     made = make_fork(sql, window, at, True, mark, rules)
-    return Appended(at + 1, at, at, [], mark=_mark(window, find_path(sql, replace(window, branch=made.branch))))
+    return Appended([], _mark(window, find_path(sql, replace(window, branch=made.branch))), at)
 
 
 def _find_short(sql: Sql, window: Window, at: int) -> Path | None:
@@ -125,5 +125,5 @@ def _leaving(sql: Sql, window: Window, at: int) -> list[Path]:
     return [one for one in read_paths(sql, window) if one.branch != path.branch and one.segments[:-1] == shared]
 
 
-def _mark(window: Window, path: Path) -> str:
+def _mark(window: Window, path: Path) -> windows.Mark:
     return write_mark(window.thread, path.branch, path.last_seq, path.stamp)

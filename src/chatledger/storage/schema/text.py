@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from chatledger.errors import EncryptionError, InvalidArgument, LimitExceeded
-from chatledger.models import json
+from chatledger.models import json, windows
 from chatledger.models.limits import MAX_KEY_BYTES
 
 ESCAPE_MARK = "\ue000"
@@ -130,12 +130,12 @@ class Mark(NamedTuple):
     stamp: int
 
 
-def write_mark(thread: str, branch: int, version: int, stamp: int, *, partial: bool = False) -> str:
+def write_mark(thread: str, branch: int, version: int, stamp: int, *, partial: bool = False) -> windows.Mark:
     """The mark as callers get it. `thread` is the key as stored. `partial`: the last message that comes with the mark
     was still being written, which matters to a follower.
     """
     fields = (branch | _PARTIAL if partial else branch, version, stamp)
-    return urlsafe_b64encode(_MARK.pack(crc32(thread.encode()), *fields)).decode()
+    return windows.Mark(urlsafe_b64encode(_MARK.pack(crc32(thread.encode()), *fields)).decode())
 
 
 def read_mark(mark: str, thread: str, argument: str) -> Mark:
