@@ -116,7 +116,7 @@ async def _format_rows(ledger: Ledger, extent: Extent) -> list[Row]:
     chat, responses = [(await ledger.threads.create()).thread_id for _ in range(2)]
     for number in range(KEPT // 2):
         await ledger.messages.append(chat, _turn(number))
-    written = ((await ledger.messages.history(chat)).encode(RESPONSES)).payload
+    written = (await ledger.messages.history(chat)).encode(RESPONSES).payload
     await ledger.messages.append(responses, Payload(written, RESPONSES))
 
     async def read(_number: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from chatledger import ChatMessage, Ledger, Payload
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.branches import fork_at
 from tests.cli.commands import chatledger
 from tests.cli.terminal import at_terminal
@@ -25,7 +26,7 @@ async def store(database: Database, **threads: list[ChatMessage]) -> None:
 
 async def read(database: Database, thread: str, **how: Any) -> list[ChatMessage]:
     async with database.open() as ledger:
-        return list(await read_window(ledger, thread, **how))
+        return with_draft(await read_window(ledger, thread, **how))
 
 
 async def test_open_calls_are_answered_for_good_and_once(database: Database) -> None:
@@ -164,7 +165,7 @@ async def test_history_prints_the_newest_turns_that_fit(sqlite_database: Databas
     await store(sqlite_database, t=[*turn(), user("12345678"), assistant("1234")])
     said = chatledger("history", "t", "--max-tokens", "3", "--json", url=sqlite_database.url).json
     assert [wire["content"] for wire in said["payload"]] == ["12345678", "1234"]
-    assert (said["version"], said["repairs"], said["losses"]) == (7, [], [])
+    assert (said["last_seq"], said["repairs"], said["losses"]) == (7, [], [])
     refused = chatledger("history", "t", "--max-tokens", "2", url=sqlite_database.url)
     assert (refused.code, "max_tokens=2 is too small" in refused.error) == (2, True)
 

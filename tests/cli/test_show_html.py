@@ -48,7 +48,7 @@ async def test_a_part_is_written_and_its_neighbours_are_named(tmp_path: Path) ->
     path, file = tmp_path / "chat.db", tmp_path / "t.html"
     await store(path)
     done = chatledger("show", "t", "--newest", 1, "--html", file, url=str(path))
-    assert "earlier messages: --newest 1 --before 4" in done.err
+    assert "earlier messages: --newest 1 --before A" in done.err
     assert file.read_text(encoding="utf-8").count("<article") == 1
 
 

@@ -87,7 +87,7 @@ def test_calls_stand_beside_their_results(conversation: Database) -> None:
 
 
 def test_end_of_a_conversation(conversation: Database) -> None:
-    drawn = without_times(chatledger("show", "t", "--last", "3", url=conversation.url).out)
+    drawn = without_times(chatledger("show", "t", "--newest", "2", url=conversation.url).out)
     assert drawn.endswith(DRAWN[DRAWN.index("  8  tool") :])
 
 
@@ -95,36 +95,57 @@ def test_pages_of_a_conversation(conversation: Database) -> None:
     """Each page says how to read on, in either direction."""
     first, middle = DRAWN.index("  1  user"), DRAWN.index("  5  assistant")
     second = DRAWN.index("  9  assistant")
-    newest = chatledger("show", "t", "--newest", "1", url=conversation.url)
-    assert newest.error == "chatledger: earlier messages: --newest 1 --before 9"
-    assert without_times(newest.out).endswith(DRAWN[second:])
-    earlier = chatledger("show", "t", "--newest", "4", "--before", "9", url=conversation.url)
-    assert earlier.err.splitlines() == [
-        "chatledger: earlier messages: --newest 4 --before 5",
-        "chatledger: later messages: --limit 4 --after 8",
-    ]
-    assert without_times(earlier.out).rstrip().endswith(DRAWN[middle:second].rstrip())
-    page = chatledger("show", "t", "--limit", "4", url=conversation.url)
-    assert page.error == "chatledger: later messages: --limit 4 --after 4"
-    assert without_times(page.out).rstrip().endswith(DRAWN[first:middle].rstrip())
-    rest = chatledger("show", "t", "--after", "4", url=conversation.url)
-    assert rest.error == "chatledger: earlier messages: --before 5"
+
+    def show(words: str) -> tuple[str, dict[str, str]]:
+        """What is drawn, and the options of the neighbouring pages."""
+        outcome = chatledger("show", "t", *words.split(), url=conversation.url)
+        said = (line.removeprefix("chatledger: ").split(" messages: ") for line in outcome.err.splitlines())
+        return without_times(outcome.out).rstrip(), dict(said)
+
+    drawn, newest = show("--newest 1")
+    assert drawn.endswith(DRAWN[second:].rstrip())
+    assert [*newest] == ["earlier"]
+    assert newest["earlier"].startswith("--newest 1 --before A")
+    drawn, earlier = show(newest["earlier"].replace("--newest 1", "--newest 4"))
+    assert drawn.endswith(DRAWN[middle:second].rstrip())
+    assert [words.rpartition(" ")[0] for words in earlier.values()] == ["--newest 4 --before", "--limit 4 --after"]
+    assert show(earlier["later"])[0].endswith(DRAWN[second:].rstrip())
+    drawn, page = show("--limit 4")
+    assert drawn.endswith(DRAWN[first:middle].rstrip())
+    assert show(earlier["earlier"])[0] == drawn
+    assert [*page] == ["later"]
+    drawn, rest = show(page["later"].removeprefix("--limit 4 "))
+    assert drawn.endswith(DRAWN[middle:].rstrip())
+    assert rest["earlier"].startswith("--before A")
+
+
+def test_a_page_begins_at_a_seq_of_a_branch(conversation: Database) -> None:
+    asked = ("show", "t", "--newest", "4", "--before", "9")
+    drawn = without_times(chatledger(*asked, "--branch", 0, url=conversation.url).out).rstrip()
+    assert drawn.endswith(DRAWN[DRAWN.index("  5  assistant") : DRAWN.index("  9  assistant")].rstrip())
+    refused = chatledger(*asked, url=conversation.url)
+    assert (refused.code, "before is a seq, which names no branch" in refused.error) == (2, True)
 
 
 def test_windows_that_do_not_go_together_are_a_usage_error(conversation: Database) -> None:
-    outcome = chatledger("show", "t", "--newest", "3", "--after", "2", url=conversation.url)
-    text = "chatledger: newest counts backward and cannot be combined with after; pass limit to read forward"
-    assert (outcome.code, outcome.error) == (2, text)
+    for words in ("--newest 3 --after 2", "--limit 3 --before 2", "--newest 3 --limit 3", "--before 3 --after 2"):
+        outcome = chatledger("show", "t", *words.split(), "--branch", 0, url=conversation.url)
+        assert (outcome.code, outcome.error) == (2, "chatledger: give --newest with --before, or --limit with --after")
 
 
 def test_a_page_as_json_has_its_cursors(conversation: Database) -> None:
-    outcome = chatledger("show", "t", "--newest", "4", "--before", "9", "--json", url=conversation.url)
-    assert (outcome.json["previous_cursor"], outcome.json["next_cursor"], outcome.err) == (5, 8, "")
+    asked = ("show", "t", "--json", "--newest", "4")
+    outcome = chatledger(*asked, "--before", "9", "--branch", 0, url=conversation.url)
+    assert ([one["seq"] for one in outcome.json["messages"]], outcome.err) == ([5, 6, 7, 8], "")
+    earlier = chatledger(*asked, "--before", outcome.json["previous_cursor"], url=conversation.url).json
+    assert [one["seq"] for one in earlier["messages"]] == [1, 2, 3, 4]
+    later = chatledger("show", "t", "--json", "--after", outcome.json["next_cursor"], url=conversation.url).json
+    assert [one["seq"] for one in later["messages"]] == [9]
 
 
 def test_show_as_json(conversation: Database) -> None:
     shown = chatledger("show", "t", "--json", url=conversation.url).json
-    assert (shown["thread"]["title"], shown["version"]) == ("Weather", 9)
+    assert (shown["thread"]["title"], shown["last_seq"], shown["draft"]) == ("Weather", 9, None)
     assert [message["role"] for message in shown["messages"]] == [message.role for message in CONVERSATION]
 
 

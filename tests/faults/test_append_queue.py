@@ -56,7 +56,7 @@ async def test_queued_appends_share_one_statement(ledger: Ledger, proxy: Proxy) 
     before = proxy.round_trips
     done = await append_all(ledger, [says(n) for n in range(8)])
     assert proxy.round_trips - before == 2  # the first alone, seven together
-    assert [one.version for one in done] == list(range(10, 18))
+    assert [one.last_seq for one in done] == list(range(10, 18))
     assert [(one.messages[0].seq, one.last_seq) for one in done] == [(seq, seq) for seq in range(10, 18)]
     assert texts(await ledger.messages.history("t"))[-8:] == [str(n) for n in range(8)]
 
@@ -167,7 +167,7 @@ async def test_a_group_on_a_stale_tip_is_stored(ledger: Ledger, pg_database: Dat
     async with pg_database.open() as other:
         await other.messages.append("t", [assistant("of another")])
         done = await append_all(ledger, [says(n) for n in range(6)])
-    assert [one.version for one in done] == list(range(3, 9))
+    assert [one.last_seq for one in done] == list(range(3, 9))
 
 
 async def test_cancelling_one_append_of_a_group_leaves_the_others(
@@ -269,7 +269,7 @@ async def test_the_appends_of_a_failed_group_go_alone(ledger: Ledger, monkeypatc
 
     monkeypatch.setattr(postgresql_group, "statement_of", broken)
     done = await asyncio.wait_for(append_all(ledger, [says(n) for n in range(4)]), 10)
-    assert [one.version for one in done] == [2, 3, 4, 5]
+    assert [one.last_seq for one in done] == [2, 3, 4, 5]
 
 
 async def test_a_group_is_bounded(

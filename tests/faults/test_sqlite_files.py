@@ -154,7 +154,7 @@ async def main(path, account):
         os.setgid(int(account)), os.setuid(int(account))
     try:
         async with Ledger.open(path) as ledger:
-            print((await ledger.messages.history("t")).version, len(await findings_of(ledger, "t")))
+            print((await ledger.messages.history("t")).last_seq, len(await findings_of(ledger, "t")))
             for write in (lambda: ledger.messages.append("t", [ChatMessage(role="user", content="x")]), begin(ledger)):
                 try:
                     await write()

@@ -47,7 +47,7 @@ async def _back(ledger: Ledger, payload: Any, named: str | None, read_as: RoundT
     assert list(dicts.losses) == []
     if read_as.levels is None:
         return dicts.payload, None
-    return dicts.payload, ((await ledger.messages.history(thread_id)).encode(read_as.format, as_="models")).payload
+    return dicts.payload, (await ledger.messages.history(thread_id)).encode(read_as.format, as_="models").payload
 
 
 @pytest.fixture

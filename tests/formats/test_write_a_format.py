@@ -66,7 +66,7 @@ def test_the_program_of_the_page_registers_it(monkeypatch: pytest.MonkeyPatch) -
 async def test_a_thread_of_the_format_reads_as_any_other(ledger: Ledger) -> None:
     thread_id = (await ledger.threads.create(rules="strict")).thread_id
     await ledger.messages.append(thread_id, Payload(TALK))
-    assert json.dumps(((await ledger.messages.history(thread_id)).encode("acme")).payload) == json.dumps(TALK)
+    assert json.dumps((await ledger.messages.history(thread_id)).encode("acme").payload) == json.dumps(TALK)
     for start in range(len(TALK)):
         page = (await ledger.messages.history(thread_id, Oldest(2, after=start), branch=0)).encode("acme")
         assert json.dumps(page.payload) == json.dumps(TALK[start : start + 2])

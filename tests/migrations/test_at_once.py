@@ -14,7 +14,7 @@ OPEN_AND_APPEND = """
 async with Ledger.open(arguments[0]) as ledger:
     await ledger.threads.create("t", exist_ok=True)
     await ledger.messages.append("t", [chatledger.ChatMessage(role="user", content="hello")])
-    print((await ledger.messages.history("t")).version)
+    print((await ledger.messages.history("t")).last_seq)
 """
 
 

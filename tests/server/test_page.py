@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,9 @@ from fastapi import FastAPI
 from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.models import AudioPart, FilePart, ImagePart
 from chatledger.repositories import scope_of
-from chatledger.server import Caller, TokenFile, create_app
+from chatledger.server import Caller, TokenFile, create_app, pages
 from chatledger.server.page import conversation
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.runs import find_runs
 from tests.server.conftest import by_header, client_of
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -54,33 +54,45 @@ async def test_a_page_of_a_long_thread_reads_and_shows_fifty_messages(app: FastA
         messages = [ChatMessage(role="user", content=str(at + number)) for number in range(1, 1_001)]
         await ledger.messages.append("t", messages, create=True)
     async with client_of(app) as client:
-        await text_of(client, "/threads/t")
-        assert seqs(await text_of(client, "/threads/t")) == list(range(2_951, 3_001))
-        assert seqs(await text_of(client, "/threads/t/messages?before=2951")) == list(range(2_901, 2_951))
-        assert seqs(await text_of(client, "/threads/t?at=1500")) == list(range(1_475, 1_525))
-        assert seqs(await text_of(client, "/threads/t/messages?after=2990")) == list(range(2_991, 3_001))
+        newest = await text_of(client, "/threads/t")
+        assert seqs(newest) == list(range(2_951, 3_001))
+        earlier = await text_of(client, fragment(newest, "earlier"))
+        assert seqs(earlier) == list(range(2_901, 2_951))
+        assert seqs(await text_of(client, fragment(earlier, "later"))) == list(range(2_951, 3_001))
+        around = await text_of(client, "/threads/t?at=1500")
+        assert seqs(around) == list(range(1_475, 1_525))
+        assert seqs(await text_of(client, fragment(around, "later"))) == list(range(1_525, 1_575))
+
+
+def fragment(html: str, which: str) -> str:
+    """Where the script fetches the neighbouring messages from."""
+    found = re.search(rf'class="{which}".* data-fragment="([^"]+)"', html)
+    assert found is not None
+    return unescape(found[1])
 
 
 @contextmanager
 def calls_of(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The calls of the ledger's nouns, which are a statement or a few each."""
+    """The calls of the ledger's nouns, and what the page asks of the storage: each is a statement or a few."""
     seen: list[str] = []
+
+    def counts(owner: Any, name: str, said: str) -> None:
+        call = getattr(owner, name)
+
+        def counted(*given: Any, **more: Any) -> Any:
+            seen.append(said)
+            return call(*given, **more)
+
+        monkeypatch.setattr(owner, name, counted)
+
     for noun in ("threads", "messages", "branches", "runs", "feedback"):
         kind = type(getattr(ledger, noun))
         for name, call in list(vars(kind).items()):
             if not name.startswith("_") and callable(call):
-
-                def counted(self: Any, *given: Any, call: Any = call, said: str = f"{noun}.{name}", **more: Any) -> Any:
-                    seen.append(said)
-                    return call(self, *given, **more)
-
-                monkeypatch.setattr(kind, name, counted)
-
-    def found(*given: Any) -> Any:
-        seen.append("find_runs")
-        return find_runs(*given)
-
-    monkeypatch.setattr(conversation, "find_runs", found)
+                counts(kind, name, f"{noun}.{name}")
+    counts(type(scope_of(ledger)), "history", "history")
+    counts(pages, "stored_sizes", "stored_sizes")
+    counts(conversation, "find_runs", "find_runs")
     yield seen
 
 
@@ -98,8 +110,8 @@ async def test_the_cost_of_a_page_does_not_grow_with_runs_and_scores(
     assert seen == [
         "threads.get",
         "threads.find",
-        "messages.sizes",
-        "messages.history",
+        "stored_sizes",
+        "history",
         "branches.list",
         "find_runs",
         "feedback.list",

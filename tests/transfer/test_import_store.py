@@ -79,7 +79,7 @@ def why(report: ImportReport) -> str:
 
 
 async def stored(ledger: Ledger, thread_id: str, format: str) -> Any:  # noqa: A002
-    return ((await ledger.messages.history(thread_id)).encode(format, as_="dicts")).payload
+    return (await ledger.messages.history(thread_id)).encode(format, as_="dicts").payload
 
 
 # --- OpenAI Agents ----------------------------------------------------------------------------------------------------

@@ -53,12 +53,12 @@ async def test_the_quickstart_stores_into_the_ledger(ledger: Ledger) -> None:
 async def test_the_thread_reads_in_other_formats(ledger: Ledger) -> None:
     run, _ = agent(LedgerHistoryProvider(ledger), [calls("weather", '{"city": "Rome"}')], ["18."])
     await run.run("Rome?", session=run.create_session(session_id="t"))
-    chat = ((await ledger.messages.history("t")).encode("openai-chat")).payload
+    chat = (await ledger.messages.history("t")).encode("openai-chat").payload
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "assistant"]
     assert chat[1]["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"city": "Rome"}'}
     anthropic = (await ledger.messages.prompt("t", "anthropic")).payload
     assert [block["type"] for block in anthropic["messages"][1]["content"]] == ["tool_use"]
-    responses = ((await ledger.messages.history("t")).encode("openai-responses")).payload
+    responses = (await ledger.messages.history("t")).encode("openai-responses").payload
     assert [item.get("type", item.get("role")) for item in responses] == [
         "user", "function_call", "function_call_output", "assistant",
     ]  # fmt: skip

@@ -68,7 +68,7 @@ async def test_a_provider_is_sent_its_own_signatures_alone(ledger: Ledger, messa
     assert ("c2ln" in str(sent)) == (own == "anthropic")
     sent = (await ledger.messages.history("t")).encode("openai-responses").payload
     assert ("c2ln" in str(sent)) == (own == "openai-responses")
-    again = ((await ledger.messages.history("t")).encode("agent-framework")).payload
+    again = (await ledger.messages.history("t")).encode("agent-framework").payload
     assert same_json(again[1], message.to_dict())
 
 

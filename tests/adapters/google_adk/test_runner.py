@@ -62,15 +62,15 @@ async def test_the_thread_reads_in_other_formats(ledger: Ledger) -> None:
     service = ChatLedgerSessionService(ledger)
     await service.create_session(app_name="demo", user_id="ada", session_id="s1")
     await ask(runner(service, Scripted.of(thinks_and_calls("weather", city="Oslo"), says("18."))), "ada", "s1", "Oslo?")
-    chat = ((await ledger.messages.history("demo/ada/s1")).encode("openai-chat")).payload
+    chat = (await ledger.messages.history("demo/ada/s1")).encode("openai-chat").payload
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "assistant"]
     assert chat[1]["tool_calls"][0]["function"]["name"] == "weather"
-    anthropic = ((await ledger.messages.history("demo/ada/s1")).encode("anthropic")).payload
+    anthropic = (await ledger.messages.history("demo/ada/s1")).encode("anthropic").payload
     messages = anthropic["messages"] if isinstance(anthropic, dict) else anthropic
     assert [block["type"] for block in messages[1]["content"]] == ["tool_use"]  # Google signed the thought
-    responses = ((await ledger.messages.history("demo/ada/s1")).encode("openai-responses")).payload
+    responses = (await ledger.messages.history("demo/ada/s1")).encode("openai-responses").payload
     assert "encrypted_content" not in str(responses)
-    objects = ((await ledger.messages.history("demo/ada/s1")).encode("google-adk", as_="models")).payload
+    objects = (await ledger.messages.history("demo/ada/s1")).encode("google-adk", as_="models").payload
     session = await service.get_session(app_name="demo", user_id="ada", session_id="s1")
     assert session is not None
     assert objects == session.events

@@ -59,7 +59,7 @@ async def test_objects_are_recognised_and_come_back_equal(ledger: Ledger) -> Non
     await ledger.messages.append("t", Payload(TALK), create=True)
     history = (await ledger.messages.history("t")).encode("langchain")
     assert history.payload == dumps(TALK)
-    models = ((await ledger.messages.history("t")).encode("langchain", as_="models")).payload
+    models = (await ledger.messages.history("t")).encode("langchain", as_="models").payload
     assert [type(model).__name__ for model in models] == [
         "SystemMessage",
         "HumanMessage",
@@ -103,7 +103,7 @@ async def test_a_message_that_the_framework_refuses_is_named(ledger: Ledger) -> 
     with pytest.raises(EncodeError) as caught:
         (await ledger.messages.history("t")).encode("langchain", as_="models")
     assert caught.value.path == "$[1]"
-    assert ((await ledger.messages.history("t")).encode("langchain")).payload == payload
+    assert (await ledger.messages.history("t")).encode("langchain").payload == payload
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -57,13 +57,13 @@ async def _last(session: ChatLedgerSession) -> Any:
 async def test_the_thread_reads_in_other_formats(ledger: Ledger) -> None:
     session = ChatLedgerSession("t", ledger)
     await Runner.run(agent([calls("weather", '{"city": "Rome"}')], [says("18.")]), "Rome?", session=session)
-    chat = ((await ledger.messages.history("t")).encode("openai-chat")).payload
+    chat = (await ledger.messages.history("t")).encode("openai-chat").payload
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "assistant"]
     assert chat[1]["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"city": "Rome"}'}
     anthropic = (await ledger.messages.prompt("t", "anthropic")).payload
     messages = anthropic["messages"] if isinstance(anthropic, dict) else anthropic
     assert [block["type"] for block in messages[1]["content"]] == ["tool_use"]
-    responses = ((await ledger.messages.history("t")).encode("openai-responses")).payload
+    responses = (await ledger.messages.history("t")).encode("openai-responses").payload
     assert responses == await session.get_items()
 
 

@@ -54,15 +54,15 @@ async def test_an_agent_stores_into_the_ledger_and_goes_on(ledger: Ledger) -> No
 async def test_the_thread_reads_in_other_formats(ledger: Ledger) -> None:
     store = LedgerConversationStore(ledger)
     result = await ask(store, "Oslo?")
-    chat = ((await ledger.messages.history("c1")).encode("openai-chat")).payload
+    chat = (await ledger.messages.history("c1")).encode("openai-chat").payload
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "assistant"]
     assert chat[1]["tool_calls"][0]["function"]["name"] == "weather"
     anthropic = (await ledger.messages.prompt("c1", "anthropic")).payload
     blocks = anthropic["messages"] if isinstance(anthropic, dict) else anthropic
     assert [block["type"] for block in blocks[1]["content"]] == ["tool_use"]
-    responses = ((await ledger.messages.history("c1")).encode("openai-responses")).payload
+    responses = (await ledger.messages.history("c1")).encode("openai-responses").payload
     assert {"function_call", "function_call_output"} <= {item.get("type") for item in responses}
-    objects = ((await ledger.messages.history("c1")).encode("pydantic-ai", as_="models")).payload
+    objects = (await ledger.messages.history("c1")).encode("pydantic-ai", as_="models").payload
     assert objects == result.all_messages()
 
 

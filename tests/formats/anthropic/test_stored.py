@@ -62,5 +62,5 @@ async def test_open_calls_are_closed_in_the_message_of_the_other_results(ledger:
     await ledger.threads.create("t")
     await ledger.messages.append("t", Payload([ASKED, CALLING, {"role": "user", "content": RESULTS[:1]}], "anthropic"))
     await ledger.messages.close_open_calls("t", reason="interrupted")
-    [*_, answered] = ((await ledger.messages.history("t")).encode("anthropic")).payload["messages"]
+    [*_, answered] = (await ledger.messages.history("t")).encode("anthropic").payload["messages"]
     assert [block["tool_use_id"] for block in answered["content"]] == ["a", "b"]

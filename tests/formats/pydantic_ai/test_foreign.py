@@ -142,4 +142,4 @@ async def test_a_message_without_a_time_does_not_get_the_ledgers(ledger: Ledger)
         {"kind": "response", "parts": [{"content": "Hello.", "part_kind": "text"}]},
     ]
     await ledger.messages.append("t", Payload(history), create=True)
-    assert ((await ledger.messages.history("t")).encode("pydantic-ai")).payload == history
+    assert (await ledger.messages.history("t")).encode("pydantic-ai").payload == history

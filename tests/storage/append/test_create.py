@@ -35,7 +35,7 @@ async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Dat
     same = await ledger.threads.get("t")
     assert (same.kind, same.title) == ("chat", "Weather")
     async with database.open() as other:  # which has no tip of it in its cache
-        assert (await other.messages.append("t", turn(), create=True, user_id="ada")).version == 15
+        assert (await other.messages.append("t", turn(), create=True, user_id="ada")).last_seq == 15
         created = await other.user("ada").threads.create("s", kind="chat", title="Weather")
     await ledger.messages.append("u", [], create=True, user_id="ada", kind="chat", title="Weather")
     rows = await query(database, "SELECT thread_id, user_id, rules, active_branch, kind, revision FROM threads")

@@ -175,8 +175,8 @@ async def test_an_append_whose_commit_failed_on_another_server_is_tried_again(pg
         await ledger.threads.create("t")
         await lose_commits(pg_database, 2)
         appended = await ledger.messages.append("t", turn())
-        assert (appended.replayed, appended.version) == (False, 5)
-        assert (await ledger.messages.history("t")).version == 5
+        assert (appended.replayed, appended.last_seq) == (False, 5)
+        assert (await ledger.messages.history("t")).last_seq == 5
 
 
 async def test_an_append_that_another_server_committed_unheard_finds_itself(
@@ -186,8 +186,8 @@ async def test_an_append_that_another_server_committed_unheard_finds_itself(
         await ledger.threads.create("t")
         lose_answer(monkeypatch, await relayed(pg_database.url, LOST))
         appended = await ledger.messages.append("t", turn())
-        assert (appended.replayed, appended.version) == (True, 5)
-        assert (await ledger.messages.history("t")).version == 5
+        assert (appended.replayed, appended.last_seq) == (True, 5)
+        assert (await ledger.messages.history("t")).last_seq == 5
 
 
 async def test_the_outcome_of_an_append_is_unknown_if_no_commit_is_heard(pg_database: Database) -> None:

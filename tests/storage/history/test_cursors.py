@@ -159,7 +159,7 @@ async def test_newest_gives_that_number_of_messages_and_the_rest_of_their_first_
 
 async def test_newest_of_a_format_never_divides_one_of_its_messages(ledger: Ledger) -> None:
     await store_anthropic(ledger)
-    whole = ((await ledger.messages.history("t")).encode("anthropic")).payload["messages"]
+    whole = (await ledger.messages.history("t")).encode("anthropic").payload["messages"]
     for size in range(1, 20):
         page = await ledger.messages.history("t", Newest(size))
         messages = page.encode("anthropic").payload["messages"]

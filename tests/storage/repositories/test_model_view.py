@@ -73,7 +73,7 @@ async def test_instructions_alone_are_messages_to_openai_and_not_to_anthropic(le
     with pytest.raises(NothingToSend) as caught:
         await ledger.messages.prompt("t", "anthropic")
     assert caught.value.reasons == ((1, INSTRUCTIONS),)
-    assert ((await ledger.messages.history("t")).encode("anthropic")).payload == {"system": "Be brief.", "messages": []}
+    assert (await ledger.messages.history("t")).encode("anthropic").payload == {"system": "Be brief.", "messages": []}
 
 
 async def test_instructions_beside_the_input_alone_are_refused(ledger: Ledger) -> None:

@@ -115,7 +115,7 @@ async def test_a_shared_message_is_redacted_for_every_fork(filled: Ledger) -> No
 async def test_a_format_reads_a_redacted_message(filled: Ledger) -> None:
     for seq in range(1, 6):
         await filled.messages.redact("t", seq)
-    payload: Any = ((await filled.messages.history("t")).encode("openai-chat")).payload
+    payload: Any = (await filled.messages.history("t")).encode("openai-chat").payload
     assert [message["role"] for message in payload] == ["user", "assistant", "tool", "tool", "assistant"]
     assert CANARY not in repr(payload)
 

@@ -187,7 +187,7 @@ async def test_forty_pops_through_two_ledgers_give_forty_messages(database: Data
         popped = await asyncio.gather(*((one, two)[number % 2].messages.pop("t") for number in range(40)))
         assert sorted(message.seq for message in popped if message and message.seq) == list(range(6, 46))
         history = await two.messages.history("t")
-        assert (history.messages, history.version) == (stored[:5], 85)
+        assert (history.messages, history.last_seq) == (stored[:5], 85)
         assert [found.rule for found in await findings_of(one, "t") if found.rule != "R13"] == []
 
 

@@ -365,7 +365,7 @@ async def test_a_format_writes_the_new_words_without_the_old_payload(ledger: Led
     payload = [{"role": "user", "content": CANARY, "own_field": CANARY}]
     said = await ledger.messages.append("t", Payload(payload, "openai-chat"))
     id_ = said.messages[0].message_id or ""
-    assert ((await ledger.messages.history("t")).encode("openai-chat")).payload == payload
+    assert (await ledger.messages.history("t")).encode("openai-chat").payload == payload
     await ledger.messages.revise("t", id_, user("And in Oslo?"))
     said_now = [{"role": "user", "content": "And in Oslo?"}]
     assert (await ledger.messages.history("t")).encode("openai-chat").payload == said_now

@@ -52,9 +52,9 @@ async def test_a_backup_under_writers_is_one_state(
             await ledger.threads.create(name)
         writers = [asyncio.create_task(write_until(ledger, name, stop)) for name in names]
         await asyncio.sleep(0.2)
-        before = {name: (await ledger.messages.history(name)).version for name in names}
+        before = {name: (await ledger.messages.history(name)).last_seq for name in names}
         await asyncio.to_thread(backup, sqlite_database.url, target)
-        after = {name: (await ledger.messages.history(name)).version for name in names}
+        after = {name: (await ledger.messages.history(name)).last_seq for name in names}
         stop.set()
         await asyncio.gather(*writers)
     copied = await versions(target)
