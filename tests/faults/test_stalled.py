@@ -170,7 +170,7 @@ async def test_an_append_that_is_locked_out_says_so_and_stores_nothing(pg_databa
                     await append(ledger)
                 assert refused.value.retryable
         await append(ledger)
-        assert (await ledger.messages.history(thread(0))).version == 2
+        assert (await ledger.messages.history(thread(0))).last_seq == 2
         database: Any = ledger._database
         assert not database._append.stalled.threads
 

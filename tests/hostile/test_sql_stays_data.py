@@ -41,7 +41,7 @@ async def test_a_word_in_every_place_comes_back_as_it_is(database: Database, wor
         await fill(ledger, word)
         [thread] = await ledger.user(word).threads.list()
         assert (thread.thread_id, thread.title, thread.user_id, thread.metadata) == (word, word, word, {word: word})
-        history = await ledger.messages.history(word, run_id=word, user_id=word)
+        history = await ledger.user(word).messages.history(word, run_id=word)
         assert [message.text for message in history.messages] == [word, "", word, word]
         assert (await ledger.messages.get(word, word)).seq == 1
         [run] = await ledger.runs.list(thread_id=word)
@@ -146,7 +146,7 @@ async def test_a_word_finds_nothing_but_itself(database: Database, word: str) ->
         for refused in (
             ledger.threads.delete(word),
             ledger.messages.history(word),
-            ledger.messages.history("other", user_id=word),
+            ledger.user(word).messages.history("other"),
             ledger.messages.get("other", word),
             ledger.runs.finish(word, status="failed"),
             ledger.branches.list(word),

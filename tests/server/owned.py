@@ -85,7 +85,7 @@ REQUESTS: Mapping[str, Sent] = {
     "GET /": Sent(),
     "GET /usage": Sent(),
     "GET /threads/{thread_id}": Sent(),
-    "GET /threads/{thread_id}/messages": Sent(query={"after": "0"}),
+    "GET /threads/{thread_id}/messages": Sent(query={"branch": "0"}),
     "GET /threads/{thread_id}/messages/{message_id}/json": Sent(),
     "GET /threads/{thread_id}/media/{message_id}/{index}": Sent(path={"thread_id": CALLS, "message_id": PICTURE}),
     "POST /threads/{thread_id}/score": Sent(form={"run_id": RUN, "key": "k", "score": "1"}),

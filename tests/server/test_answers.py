@@ -10,16 +10,17 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from chatledger import ChatMessage, History, ImagePart, Ledger
-from chatledger.repositories.messages import MessageRepository
+from chatledger import ChatMessage, ImagePart, Ledger
 from chatledger.server import create_app
 from chatledger.server.page import conversation, login, media, static, threads, usage
 from chatledger.server.pages import LARGEST, fitting
 from chatledger.server.query import names_of
 from chatledger.server.routes import _V1, health
 from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history import tokens
 from chatledger.storage.history.path import load_path
+from chatledger.storage.history.window import Section, Window
 from chatledger.storage.repositories import bounded, kv, thread_list
 from tests.server.conftest import by_header, client_of, json_of
 from tests.server.steps import CALLS as MOST_CALLS
@@ -213,7 +214,7 @@ async def walk(eve: httpx.AsyncClient) -> None:
             seen += [str(one)[:120] + str(one)[-120:] for one in page["items"]]
             pages, cursor = pages + 1, page["next_cursor"]
         assert (len(seen), pages > 1) == (count, True), path
-    for size in ({}, {"after": 0}):
+    for size in ({}, {"after": 0, "branch": 0}):
         assert await read_through(eve, size) == list(range(1, MESSAGES + 1))
     for order in ("asc", "desc"):
         ids: list[str] = []
@@ -231,9 +232,9 @@ async def walk(eve: httpx.AsyncClient) -> None:
         assert json_of(refused, 413)["limit"] in ("bytes of an answer", "max_tokens")
 
 
-async def read_through(eve: httpx.AsyncClient, first: dict[str, int]) -> list[int]:
+async def read_through(eve: httpx.AsyncClient, first: dict[str, Any]) -> list[int]:
     seqs: list[int] = []
-    query: dict[str, int] | None = first
+    query: dict[str, Any] | None = first
     while query is not None:
         page = json_of(await eve.get("/v1/threads/t/messages", params=query))
         assert 1 <= len(page["items"]) < MESSAGES
@@ -256,14 +257,14 @@ async def test_messages_that_do_not_fit_are_not_read(
 ) -> None:
     long = [ChatMessage(role="user", content="x" * 3_000_000) for _ in range(5)]
     await ledger.user("eve").messages.append("t", long, create=True)
-    history, read = MessageRepository.history, []
+    history, read = Scope.history, []
 
-    async def reading(own: MessageRepository, *place: Any, **window: Any) -> History:
-        found = await history(own, *place, **window)
-        read.append(len(found))
+    async def reading(own: Scope, window: Window) -> Section:
+        found = await history(own, window)
+        read.append(len(found.messages))
         return found
 
-    monkeypatch.setattr(MessageRepository, "history", reading)
+    monkeypatch.setattr(Scope, "history", reading)
     json_of(await eve.get("/v1/threads/t/messages"))
     json_of(await eve.get("/v1/threads/t/messages?last_turns=5"), 413)
     assert read == [2]

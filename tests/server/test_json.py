@@ -139,6 +139,8 @@ def _leaves(annotation: Any, seen: set[Any]) -> Iterator[Any]:
                 yield from _leaves(field.annotation, seen)
     elif typing.get_origin(annotation) is typing.Literal:
         yield from {type(one) for one in typing.get_args(annotation)}
+    elif isinstance(annotation, typing.NewType):
+        yield from _leaves(annotation.__supertype__, seen)
     elif typing.get_origin(annotation) is typing.Annotated:
         yield from _leaves(typing.get_args(annotation)[0], seen)
     elif arguments := [one for one in typing.get_args(annotation) if one is not Ellipsis]:

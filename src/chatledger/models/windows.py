@@ -84,6 +84,7 @@ class Tokens:
 
 
 Window: TypeAlias = Newest | Oldest | Turns | Tokens
+"""Which part of a branch a history or a prompt reads."""
 
 
 def _require_size(name: str, size: int) -> None:
