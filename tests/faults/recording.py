@@ -17,6 +17,7 @@ from typing import Literal
 
 from chatledger import Appended, ChatLedgerError, ChatMessage, Ledger, Newest, StorageError
 from chatledger.errors import MessageNotFound, OutcomeUnknown
+from chatledger.repositories.history import with_draft
 from tests.faults.batches import LAST, batch, is_changing, revised, values
 
 OFTEN = 0.1
@@ -191,7 +192,7 @@ class Recorder:
     async def read(self, thread: str, *, branch: int | None = None, last: int | None = None) -> None:
         began = self._clock()
         history = await self._ledger.messages.history(thread, None if last is None else Newest(last), branch=branch)
-        ids = [message.message_id for message in history.messages]
+        ids = [message.message_id for message in with_draft(history)]
         read = Read(thread, began, self._clock(), ids, history.last_seq, branch or 0, last is None)
         results = [message for message in history.messages if message.answers is not None]
         read.answers = {one.message_id or "": [one.answers.seq, one.answers.index] for one in results if one.answers}

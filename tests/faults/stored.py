@@ -10,6 +10,7 @@ from typing import Literal
 
 from chatledger import ChatMessage, Ledger, Oldest
 from chatledger.models import Revision
+from chatledger.repositories.history import with_draft
 from chatledger.rules import check_messages
 from chatledger.storage.history.window import SMALL
 from tests.conftest import Database
@@ -82,9 +83,8 @@ async def read_stored(database: Database, ledger: Ledger, threads: Sequence[str]
     )
     for thread, number, lineage, last_seq in sorted(row for row in rows if row[0] in wanted):
         limit = SMALL if last_seq <= SMALL else None  # a short one is read in one statement
-        messages = (
-            await ledger.messages.history(thread, None if limit is None else Oldest(limit), branch=number)
-        ).messages
+        window = None if limit is None else Oldest(limit)
+        messages = with_draft(await ledger.messages.history(thread, window, branch=number))
         shared = min(first for on, first, _ in json.loads(lineage) if on == number) - 1
         branch = Stored(thread, messages, answers[thread, number], number, shared, last_seq)
         branch.changes, branch.values = changes[thread, number], values[thread]

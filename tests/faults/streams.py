@@ -12,6 +12,7 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, Newest
 from chatledger.errors import DraftLive
+from chatledger.repositories.history import with_draft
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import user
@@ -43,7 +44,7 @@ async def kill_streamers(database: Database, *, kills: int, seed: int) -> Figure
 
 async def _take_over(ledger: Ledger, fed: int, stored: int) -> None:
     """From a dead one whose lease is not over: it could be alive, so nothing but `interrupt` goes past it."""
-    _require_kept((await ledger.messages.history(THREAD, Newest(20))).messages[-1], fed, stored)
+    _require_kept(with_draft(await ledger.messages.history(THREAD, Newest(20)))[-1], fed, stored)
     (left,) = await ledger.drafts.list()
     with pytest.raises(DraftLive):
         await ledger.messages.append(THREAD, [user("next")])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from chatledger import ChatMessage, Ledger, Newest, Oldest
+from chatledger.repositories.history import with_draft
 from tests.conftest import KEYS, Database
 from tests.conversations import result
 from tests.faults.machine.base import THREADS, threads
@@ -50,13 +51,16 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
         found = self.of(thread, lambda: self.own.messages.history(thread))
         if found is None:
             return
+        finished = [one for one in found.path if one.state != "partial"]
         page = self.do(self.own.messages.history(thread, Oldest(size))).messages
-        assert page == found.path[:size]
-        back = self.do(self.own.messages.history(thread, Newest(size, before=found.end + 1), branch=0)).messages
-        assert back == found.path[-size:]
-        last = self.do(self.own.messages.history(thread, Newest(size))).messages
-        assert last == found.path[len(found.path) - len(last) :]
-        for messages in (page, back, last):
+        assert page == finished[:size]
+        before_end = Newest(size, before=found.end + 1)
+        back = self.do(self.own.messages.history(thread, before_end, branch=found.active)).messages
+        last = self.do(self.own.messages.history(thread, Newest(size)))
+        assert with_draft(last) == found.path[len(found.path) - len(with_draft(last)) :]
+        assert back == last.messages == finished[len(finished) - len(back) :]
+        assert len(back) >= min(size, len(finished))
+        for messages in (page, back, last.messages):
             self.assert_answers(found.path, messages)
         for one in found.path[-1:]:
             assert self.do(self.own.messages.get(thread, one.message_id or "")) == one
@@ -83,7 +87,8 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
             assert [(one.branch, one.last_seq) for one in branches] == ends
             for number, branch in enumerate(found.branches):
                 stored = await self.own.messages.history(name, branch=number)
-                assert stored.messages == branch.path, f"branch {number} holds other messages than the model"
+                assert with_draft(stored) == branch.path, f"branch {number} holds other messages than the model"
+                assert "partial" not in [one.state for one in stored.messages]
                 self.assert_answers(branch.path, stored.messages)
         runs = {run.run_id: (run.thread_id, run.status) for run in await self.own.runs.list()}
         assert runs == self.model.runs

@@ -70,7 +70,8 @@ async def test_another_process_takes_over_the_draft_of_a_killed_streamer(
     ledger: Ledger, database: Database, resume: bool
 ) -> None:
     await _abandon(ledger, database)
-    (killed,) = (await ledger.messages.history(THREAD)).messages
+    killed = (await ledger.messages.history(THREAD)).draft
+    assert killed is not None
     async with ledger.messages.stream(THREAD, run_id="k", idempotency_key="k", resume=resume) as draft:
         begun = draft.message
         if resume:
@@ -144,7 +145,7 @@ async def test_a_draft_stays_partial_if_the_database_stays_away(proxy: Proxy, pg
                 await draft.feed("ny")
                 await draft.feed(".")
         (left,) = await other.drafts.list()
-        assert (await other.messages.history(THREAD)).messages[-1].text == "Sun"
+        assert (await other.messages.history(THREAD)).draft.text == "Sun"
         assert await other.drafts.interrupt(left)
 
 

@@ -131,8 +131,11 @@ def redact(
             print_json(redacted.model_dump() | {"dry_run": dry_run})
         elif dry_run:
             from chatledger import Oldest
+            from chatledger.repositories.history import with_draft
 
-            [stored] = await ledger.messages.history(thread, Oldest(1, after=seq - 1), branch=redacted.branch)
+            stored, *_ = with_draft(
+                await ledger.messages.history(thread, Oldest(1, after=seq - 1), branch=redacted.branch)
+            )
             say(f"message {seq} of {thread} has {_words_of(stored)} to redact; dry run, nothing is written")
         else:
             say(f"message {seq} of {thread} is redacted")

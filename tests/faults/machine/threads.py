@@ -10,6 +10,7 @@ from hypothesis.stateful import precondition, rule
 from chatledger import RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import IdConflict, InvalidCursor
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.copy import copy_until
 from tests.conversations import assistant, user
 from tests.faults.machine.base import THREADS, USERS, Base, texts, threads
@@ -123,7 +124,7 @@ class ThreadRules(Base):
                 self.refuses(ThreadNotFound, view.messages.pop(name))
                 self.refuses(ThreadNotFound, view.kv.get(("thread", name), "k1"))
             else:
-                assert self.do(view.messages.history(name)).messages == self.model.threads[name].path
+                assert with_draft(self.do(view.messages.history(name))) == self.model.threads[name].path
 
     @rule(thread=threads, user_id=user_ids, text=texts)
     def append_as_a_user(self, thread: str, user_id: str, text: str) -> None:

@@ -22,6 +22,7 @@ from chatledger import (
 )
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.outputs import add_outputs, replace_agents
 from tests.conversations import assistant, call, result, turn, user
@@ -139,7 +140,7 @@ async def _read_tenant(ledger: Ledger) -> Content:
     return {
         "Thread": threads,
         "Branch": branches,
-        "ChatMessage": [message for history in histories for message in history.messages],
+        "ChatMessage": [message for history in histories for message in with_draft(history)],
         "Run": (await ledger.runs.list()).items,
         "Feedback": (await ledger.feedback.list(events=True)).items,
         "FeedbackSummary": await ledger.feedback.summary(),

@@ -54,7 +54,7 @@ def test_an_argument_that_a_call_lost_names_the_new_way(call: str, name: str, sq
 async def test_a_ledger_that_is_observed_says_it_too(database: Database) -> None:
     async with database.open(slow_call=60) as ledger:
         with pytest.raises(TypeError, match=r"^history\(\) has no min_position: read from ledger.replica\(position\)$"):
-            await ledger.replica("0/1").messages.history("t")
+            await ledger.messages.history("t", min_position="0/1")
         assert (await ledger.messages.append("t", [], create=True)).messages == []
 
 
