@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger import Feedback, Ledger
+from chatledger import ChatMessage, Feedback, Ledger
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import turn
@@ -52,6 +52,14 @@ def test_a_dry_run_says_what_would_go_and_needs_no_yes(url: str) -> None:
     redacted = chatledger("redact", id_, "2", "--dry-run", "--url", url)
     assert redacted.error == f"chatledger: message 2 of {id_} has 4 characters to redact; dry run, nothing is written"
     assert chatledger("show", id_, "--json", "--url", url).out == before
+
+
+async def test_a_dry_run_counts_what_an_unfinished_message_has(database: Database) -> None:
+    async with database.open() as ledger:
+        draft = ChatMessage(role="assistant", content="It is", state="partial")
+        await ledger.messages.append("t", [ChatMessage.user("?"), draft], create=True)
+    redacted = chatledger("redact", "t", "2", "--dry-run", url=database.url)
+    assert redacted.error == "chatledger: message 2 of t has 5 characters to redact; dry run, nothing is written"
 
 
 @pytest.mark.parametrize("whom", [[], ["--thread", "a", "--user", "b"]])

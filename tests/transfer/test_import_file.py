@@ -69,6 +69,18 @@ async def test_record_with_other_keys_changes_them(ledger: Ledger) -> None:
     ]
 
 
+async def test_a_record_does_not_grow_past_an_answer_that_is_being_written(ledger: Ledger) -> None:
+    await bring(ledger, lines({"id": 7, "messages": talk("a")}), id_field="id")
+    [thread] = await ledger.threads.list()
+    draft = ChatMessage(role="assistant", content="b", state="partial")
+    await ledger.messages.append(thread.thread_id, draft)
+    [left] = await ledger.drafts.list()
+    report = await bring(ledger, lines({"id": 7, "messages": talk("a", "other")}), id_field="id")
+    [failure] = report.failures
+    assert isinstance(failure.error, VersionConflict)
+    assert await ledger.drafts.list() == [left]
+
+
 async def test_record_that_differs_from_what_is_stored_fails(ledger: Ledger) -> None:
     await bring(ledger, lines({"id": 7, "messages": talk("a", "b")}), id_field="id")
     report = await bring(ledger, lines({"id": 7, "messages": talk("a", "other", "c")}), id_field="id")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chatledger.errors import IdConflict, MessageNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Oldest, is_redacted
+from chatledger.repositories.history import with_draft
 from chatledger.storage.rows.messages import is_encoded_alike
 from chatledger.transfer.plan import PlannedThread
 
@@ -17,7 +18,7 @@ async def find_difference(ledger: Ledger, planned: PlannedThread, source: str) -
     if not messages:
         return None
     history = await ledger.messages.history(thread_id, Oldest(len(messages)), branch=0)
-    for stored, given in zip(history.messages, messages, strict=False):
+    for stored, given in zip(with_draft(history), messages, strict=False):
         if not is_encoded_alike(stored, given):
             changed = await _was_changed(ledger, stored, given)
             return None if changed else IdConflict("thread", thread_id, _DETAIL.format(source))

@@ -65,11 +65,12 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
     """
     thread_id, messages = planned.thread_id, planned.branches[0].messages
     history = await ledger.messages.history(thread_id, Oldest(len(messages)), branch=0)
-    for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
+    there = with_draft(history)
+    for position, (stored, given) in enumerate(zip(there, messages, strict=False)):
         if not is_encoded_alike(stored, given):
             detail = f"message {position} of the record differs from the stored message"
             raise VersionConflict("branch", position, history.last_seq, detail, thread_id=thread_id, branch=0)
-    rest = messages[len(history) :]
+    rest = messages[len(there) :]
     return [Tail(rest)] if rest else []
 
 

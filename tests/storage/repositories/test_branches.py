@@ -102,7 +102,7 @@ async def test_a_branch_of_a_branch_of_a_branch_is_read_through_all_of_them(ledg
         assert (await ledger.messages.history("t")).messages == path
     assert [message.branch for message in path] == [0, 0, 0, 0, 0, 1, 3, 3]
     for size in (1, 2, 3, 5):
-        paged = [await ledger.messages.history("t", Oldest(size, after=start), branch=0) for start in range(0, 8, size)]
+        paged = [await ledger.messages.history("t", Oldest(size, after=start), branch=3) for start in range(0, 8, size)]
         assert [message for page in paged for message in page] == path
 
 
