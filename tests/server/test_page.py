@@ -59,6 +59,8 @@ async def test_a_page_of_a_long_thread_reads_and_shows_fifty_messages(app: FastA
         earlier = await text_of(client, fragment(newest, "earlier"))
         assert seqs(earlier) == list(range(2_901, 2_951))
         assert seqs(await text_of(client, fragment(earlier, "later"))) == list(range(2_951, 3_001))
+        assert seqs(await text_of(client, "/threads/t/messages?start=2991")) == list(range(2_991, 3_001))
+        assert seqs(await text_of(client, "/threads/t/messages?start=0")) == list(range(1, 51))
         around = await text_of(client, "/threads/t?at=1500")
         assert seqs(around) == list(range(1_475, 1_525))
         assert seqs(await text_of(client, fragment(around, "later"))) == list(range(1_525, 1_575))

@@ -36,7 +36,7 @@ from chatledger.formats.google_adk.session import (
 from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
 from chatledger.models import Appended, ChatMessage, Newest, Page, RulesLevel
-from chatledger.repositories.history import History
+from chatledger.repositories.history import History, with_draft
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.transaction import Transaction, as_user
 
@@ -205,7 +205,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
     async def _mark_without_marker(self, session: Session, event: Event, place: Place) -> str:
         """The mark of the stored session, for one that was not loaded from here but ends with the same event."""
         history = await self._of(place).messages.history(place.thread_id, Newest(1))
-        stored = events_of(history.messages)
+        stored = events_of(with_draft(history))
         last = stored[-1].write().get("id") if stored else None
         known = session.events[-1].id if session.events else None
         if last not in (known, event.id):

@@ -22,6 +22,7 @@ from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Newest, Put, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.repositories import scope_of
+from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.transaction import Transaction, as_user
 
@@ -205,7 +206,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         stored = await read_stored(self._ledger, write.id)
         write.require(stored, expected)
         assert stored is not None
-        if last_entry(end.messages) != write.chains[0].parent_id:
+        if last_entry(with_draft(end)) != write.chains[0].parent_id:
             return False
         try:
             appended = await self._ledger.messages.append(
@@ -245,7 +246,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         active one, or a new branch does. An entry of another conversation is copied with its path.
         """
         end = await transaction.messages.history(write.id, Newest(1))
-        if last_entry(end.messages) == entry_id:
+        if last_entry(with_draft(end)) == entry_id:
             return
         if entry_id is None:
             at, of = 0, None
@@ -258,7 +259,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         for branch in await transaction.branches.list(write.id):
             if branch.last_seq == at and not branch.active:
                 last = await transaction.messages.history(write.id, Newest(1), branch=branch.branch)
-                if last_entry(last.messages) == entry_id:
+                if last_entry(with_draft(last)) == entry_id:
                     await transaction.branches.activate(write.id, branch.branch)
                     return
         await fork_at(scope_of(transaction), write.id, at, branch=of)

@@ -43,23 +43,26 @@ Place = Annotated[Cursor | None, Query()]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which messages of which branch: the newest, those before or after a cursor, or those around a seq."""
+    """Which messages of which branch: the newest, those before or after a cursor, around a seq, or from one on."""
 
     branch: int | None = None
     before: Cursor | None = None
     after: Cursor | None = None
     at: int | None = None
+    start: int | None = None
 
     async def read(self, ledger: Ledger, thread_id: str) -> History:
         part = Newest(PAGE, before=self.before) if self.after is None else Oldest(PAGE, after=self.after)
         asked = Asked.shown(scope_of(ledger).tenant, thread_id, part, self.branch, None)
-        if self.at is not None and self.after is None:
+        if self.start is not None:
+            asked = replace(asked, newest=None, limit=PAGE, after=max(self.start - 1, 0))
+        elif self.at is not None and self.after is None:
             asked = replace(asked, before=self.at + PAGE // 2)
         return history_of(await fitting_section(ledger, asked, largest=_LARGEST))
 
     @property
     def is_newest(self) -> bool:
-        return self.before is None and self.after is None and self.at is None
+        return all(one is None for one in (self.before, self.after, self.at, self.start))
 
 
 @router.get("/threads/{thread_id}")
@@ -84,9 +87,12 @@ async def show_messages(
     branch: Position = None,
     before: Place = None,
     after: Place = None,
+    start: Position = None,
 ) -> Response:
-    """The same messages as the page, alone: the script puts them into the page that it has."""
-    return await _show(request, ledger, thread_id, Window(branch, before, after), "messages.html")
+    """The same messages as the page, alone: the script puts them into the page that it has. It asks for those from the
+    `start` on, a seq, after a change.
+    """
+    return await _show(request, ledger, thread_id, Window(branch, before, after, start=start), "messages.html")
 
 
 @router.get("/threads/{thread_id}/messages/{message_id}/json")

@@ -169,7 +169,7 @@ async function refresh(seq) {
     while (dirty !== null) {
       from = dirty;
       dirty = null;
-      put(await fetchFragment(fragmentAddress({ after: from - 1 })), from);
+      put(await fetchFragment(fragmentAddress({ start: from })), from);
     }
   } catch (error) {
     if (error.status === 401 || error.status === 404) endChanges();  // logged out, or the conversation is gone
