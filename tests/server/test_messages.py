@@ -57,6 +57,13 @@ async def test_pages_go_both_ways(client: httpx.AsyncClient, ledger: Ledger) -> 
     assert [message["seq"] for message in before["items"]] == list(range(31, 81))
     after = json_of(await client.get("/v1/threads/t/messages", params={"after": before["next_cursor"], "limit": 10}))
     assert [message["seq"] for message in after["items"]] == list(range(81, 91))
+    by_seq = json_of(await client.get("/v1/threads/t/messages", params={"after": 80, "branch": 0, "limit": 10}))
+    assert by_seq["items"] == after["items"]
+    since = json_of(await client.get("/v1/threads/t/messages", params={"after": newest["mark"]}))
+    assert (since["items"], since["next_cursor"]) == ([], None)
+    for place, argument in (("80", "after"), ("", "cursor"), ("x", "cursor")):
+        refused = json_of(await client.get("/v1/threads/t/messages", params={"after": place}), 400)
+        assert refused["argument"] == argument
 
 
 @pytest.mark.parametrize("thread_id", ["a/b", "..", "a b?c#d", "search", "%2F", "日本", "a+b", "x" * 512])

@@ -100,9 +100,9 @@ def _window(
 
 
 def _position(text: str | None) -> Cursor | int | None:
-    return (
-        int(text) if text is not None and text.isdecimal() and len(text) < _DIGITS else (text and Cursor(text)) or None
-    )
+    if text is None:
+        return None
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else Cursor(text)
 
 
 def _written(history: History, format: str, view: str) -> dict[str, Any]:  # noqa: A002
