@@ -1,7 +1,7 @@
 """A proxy in front of PostgreSQL that counts round trips and cuts connections where it is told to.
 
-It reads what the client sends as the protocol has it: a Sync, a Flush or a simple Query is what the client then waits
-on, so each of them is a round trip.
+It reads what the client sends as the protocol has it: a Sync, a Flush, a simple Query or the end of a
+COPY is what the client then waits on, so each of them is a round trip.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Literal
 from urllib.parse import urlsplit
 
-TRIPS = b"SHQ"  # Sync, Flush, Query
+TRIPS = b"SHQc"  # Sync, Flush, Query, and the end of the rows of a COPY
 READY = b"Z\x00\x00\x00\x05"  # the end of an answer: what was sent is committed (a Flush is answered without it)
 STARTUP = 196_608  # protocol 3.0; anything else in its place is a question (SSL?) that the server answers first
 
