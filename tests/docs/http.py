@@ -118,7 +118,7 @@ def _own() -> frozenset[str]:
         for _, _, one in operations()
         if "requestBody" in one
     }
-    return frozenset((asked | {"Stored", "MessagePage", "Me"}) & schemas.keys() - {"ChatMessage"})
+    return frozenset((asked | {"Stored", "MessagePage", "Prompt", "Me"}) & schemas.keys() - {"ChatMessage"})
 
 
 def bodies() -> str:

@@ -158,7 +158,7 @@ class Client:
         """
         page = await self.read()
         self.followed = {message["seq"]: message for message in page["messages"]}
-        path = f"/threads/{self.user}/changes?after={page['mark']}"
+        path = f"/threads/{self.user}/changes?cursor={page['mark']}"
         for attempt in range(10_000):
             headers = {"X-User": self.user} | ({"Last-Event-ID": self.cursors[-1]} if self.cursors else {})
             with contextlib.suppress(httpx.TransportError):

@@ -81,7 +81,7 @@ class Follower:
 
     async def _read(self, client: httpx.AsyncClient, url: str) -> None:
         headers = {} if self._last is None else {"Last-Event-ID": self._last}
-        url = f"{url}/v1/threads/{self.thread}/events?after={self.mark}"
+        url = f"{url}/v1/threads/{self.thread}/events?cursor={self.mark}"
         async with client.stream("GET", url, headers=headers) as response:
             assert response.status_code == 200
             self.streams += 1

@@ -14,7 +14,7 @@ import httpx
 from chatledger import ChatMessage, Ledger
 from chatledger.models import ImagePart
 from tests.conversations import assistant, call
-from tests.server.visits import IDS, QUESTION, RUN, SECRET, store_things
+from tests.server.visits import IDS, MESSAGE, QUESTION, RUN, SECRET, store_things
 
 CALLS, PICTURE = "bob's calls", "bob's picture"
 _PIXEL = "iVBORw0KGgo="
@@ -52,15 +52,16 @@ REQUESTS: Mapping[str, Sent] = {
     "POST /v1/threads/{thread_id}/copy": Sent({}),
     "POST /v1/threads/{thread_id}/close-open-calls": Sent({}, path={"thread_id": CALLS}),
     "GET /v1/threads/{thread_id}/messages": Sent(),
+    "GET /v1/threads/{thread_id}/prompt": Sent(query={"format": "openai-chat"}),
     "POST /v1/threads/{thread_id}/messages": Sent({"messages": [QUESTION]}),
     "GET /v1/threads/{thread_id}/messages/{message_id}": Sent(),
     "PUT /v1/threads/{thread_id}/messages/{message_id}": Sent(QUESTION),
     "GET /v1/threads/{thread_id}/messages/{message_id}/revisions": Sent(),
     "GET /v1/threads/{thread_id}/branches": Sent(),
-    "POST /v1/threads/{thread_id}/branches": Sent({"at": 1}),
+    "POST /v1/threads/{thread_id}/branches": Sent({"at": MESSAGE}),
     "POST /v1/threads/{thread_id}/branches/{branch}/activate": Sent(),
-    "POST /v1/threads/{thread_id}/rewind": Sent({"to": 0, "branch": 1}),
-    "GET /v1/threads/{thread_id}/alternatives": Sent(query={"seq": 1, "branch": 0}),
+    "POST /v1/threads/{thread_id}/rewind": Sent({"to": None, "branch": 1}),
+    "GET /v1/threads/{thread_id}/messages/{message_id}/alternatives": Sent(),
     "GET /v1/threads/{thread_id}/events": Sent(),
     "GET /v1/search/messages": Sent(query={"q": SECRET}),
     "GET /v1/search/threads": Sent(query={"q": SECRET}),

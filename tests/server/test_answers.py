@@ -44,7 +44,7 @@ PLACES = {"medium": {**PLACE, "thread_id": "t0", "message_id": "file"}}
 OTHERS = {"/login": 404, "/v1/metrics": 403}
 """The statuses of routes that are of no use to these callers: without tokens, and without an operator."""
 QUERY: dict[str, dict[str, Any]] = {
-    "list_alternatives": {"seq": 1},
+    "read_prompt": {"format": "openai-chat", "turns": 1},
     "search_messages": {"q": "xxx"},
     "search_threads": {"q": "xxx"},
     "compare_feedback": {"key": "k0"},
@@ -82,7 +82,7 @@ async def fill(eve: httpx.AsyncClient) -> None:
         score = {"run_id": "r0", "key": f"k{number}", "score": 1, "kwargs": METADATA, "author": "x" * 4_096}
         json_of(await eve.post("/v1/feedback", json=score), 201)
     for _ in range(BRANCHES):
-        json_of(await eve.post("/v1/threads/t/branches", json={"at": 0, "activate": False}), 201)
+        json_of(await eve.post("/v1/threads/t/branches", json={"at": None, "activate": False}), 201)
     json_of(await eve.post("/v1/conversations", json={"metadata": {"k": "x" * 512}}))
     await store_conversation(eve)
 
@@ -170,7 +170,7 @@ HOSTILE: dict[str, list[dict[str, Any]]] = {
 SHOWN = (
     "/v1/threads/h/messages?limit=200",
     "/v1/threads/h/messages?limit=200&format=anthropic",
-    "/v1/threads/h/messages?last_turns=200&format=openai-responses&view=model",
+    "/v1/threads/h/prompt?turns=200&format=openai-responses",
     "/threads/h",
 )
 
@@ -203,7 +203,7 @@ async def walk(eve: httpx.AsyncClient) -> None:
         "/v1/feedback": SCORES,
         "/v1/threads/t/branches": BRANCHES + 4,
         "/v1/threads/t/messages/m1/revisions": 3,
-        "/v1/threads/t/alternatives?seq=1": 4,
+        "/v1/threads/t/messages/m1/alternatives": 4,
     }
     for path, count in counts.items():
         seen: list[str] = []
@@ -227,9 +227,10 @@ async def walk(eve: httpx.AsyncClient) -> None:
             ids += [one["id"] for one in page["data"]]
             more = page["has_more"]
         assert sorted(ids) == [f"i{number}" for number in range(ITEMS)]
-    for prompt in ("format=openai-chat", f"last_turns={MESSAGES}", "format=openai-chat&max_tokens=999999"):
-        refused = await eve.get(f"/v1/threads/t/messages?{prompt}")
-        assert json_of(refused, 413)["limit"] in ("bytes of an answer", "max_tokens")
+    for path in ("messages", "prompt"):
+        for window in ("", f"&turns={MESSAGES}", "&tokens=999999"):
+            refused = await eve.get(f"/v1/threads/t/{path}?format=openai-chat{window}")
+            assert json_of(refused, 413)["limit"] in ("bytes of an answer", "max_tokens")
 
 
 async def read_through(eve: httpx.AsyncClient, first: dict[str, Any]) -> list[int]:
@@ -266,7 +267,7 @@ async def test_messages_that_do_not_fit_are_not_read(
 
     monkeypatch.setattr(Scope, "history", reading)
     json_of(await eve.get("/v1/threads/t/messages"))
-    json_of(await eve.get("/v1/threads/t/messages?last_turns=5"), 413)
+    json_of(await eve.get("/v1/threads/t/messages?turns=5"), 413)
     assert read == [2]
 
 
@@ -284,9 +285,9 @@ async def test_a_window_by_tokens_is_refused_before_much_of_it_is_read(
         return found
 
     monkeypatch.setattr(tokens, "load_path", reading)
-    for prompt in ("max_tokens=1000", "max_tokens=1000&format=openai-chat"):
+    for path in ("messages?tokens=1000", "messages?tokens=1000&format=openai-chat", "prompt?format=anthropic&tokens=9"):
         read.clear()
-        json_of(await eve.get(f"/v1/threads/t/messages?{prompt}"), 413)
+        json_of(await eve.get(f"/v1/threads/t/{path}"), 413)
         assert sum(read) <= 10
 
 

@@ -79,7 +79,7 @@ async def test_a_creation_is_safe_to_repeat_with_a_key(ledger: Ledger, app: Fast
 
 @pytest.fixture
 async def source(ledger: Ledger) -> str:
-    await ledger.user("ada").messages.append("t", [user("1"), assistant("2")], create=True)
+    await ledger.user("ada").messages.append("t", [user("1", message_id="first"), assistant("2")], create=True)
     return "/v1/threads/t/copy"
 
 
@@ -91,7 +91,7 @@ KEY = {"Idempotency-Key": "once"}
 async def test_a_copy_is_made_once_for_a_key(ledger: Ledger, source: str, ids: IdsBy, name: str) -> None:
     app = create_app(ledger, authenticate=by_header, ids=ids)
     async with client_of(app, name) as client:
-        made = [json_of(await client.post(source, json={"at": 1}, headers=KEY), 201) for _ in range(2)]
+        made = [json_of(await client.post(source, json={"until": "first"}, headers=KEY), 201) for _ in range(2)]
         assert made[0] == made[1]
         copied = (await ledger.messages.history(made[0]["thread_id"])).messages
         assert [one.text for one in copied] == ["1"]

@@ -71,7 +71,7 @@ async def test_each_kind_of_change_is_an_event(database: Database) -> None:
         await ledger.messages.append("t", [said("a", message_id="a")], create=True)
         mark = (await ledger.messages.history("t")).mark
         with serving(database.url) as server:
-            async with following(server.url, f"?after={mark}") as events:
+            async with following(server.url, f"?cursor={mark}") as events:
                 async with ledger.messages.stream("t") as draft:
                     assert await events.take(1) == ["appended None"]
                     for piece in ("b", "c"):
@@ -111,13 +111,13 @@ async def test_a_stream_is_resumed_at_another_server(database: Database) -> None
                 )
                 assert stored.status_code == 201
 
-            async with following(first.url, f"?after={mark}") as events:
+            async with following(first.url, f"?cursor={mark}") as events:
                 await write("1")
                 await write("2")
                 assert await events.take(2) == ["appended 1", "appended 2"]
             first.process.kill()
             await write("3")
-            async with following(second.url, f"?after={mark}", **{"Last-Event-ID": events.last or ""}) as resumed:
+            async with following(second.url, f"?cursor={mark}", **{"Last-Event-ID": events.last or ""}) as resumed:
                 await write("4")
                 assert await resumed.take(2) == ["appended 3", "appended 4"]
 

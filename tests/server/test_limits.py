@@ -105,9 +105,9 @@ async def test_a_body_of_many_mistakes_gets_a_short_answer(client: httpx.AsyncCl
 
 async def test_a_window_by_turns_has_a_limit(client: httpx.AsyncClient, ledger: Ledger) -> None:
     await ledger.threads.create("t")
-    assert json_of(await client.get("/v1/threads/t/messages?last_turns=201"), 400)["argument"] == "last_turns"
-    json_of(await client.get("/v1/threads/t/messages?last_turns=200"))
-    json_of(await client.get("/v1/threads/t/messages?max_tokens=1000001"), 400)
+    assert json_of(await client.get("/v1/threads/t/messages?turns=201"), 400)["argument"] == "turns"
+    json_of(await client.get("/v1/threads/t/messages?turns=200"))
+    json_of(await client.get("/v1/threads/t/messages?tokens=1000001"), 400)
 
 
 async def test_a_request_that_takes_too_long_is_answered(ledger: Ledger) -> None:

@@ -79,7 +79,7 @@ async def test_a_payload_of_a_provider_is_stored_and_read(client: httpx.AsyncCli
     json_of(await client.post("/v1/threads/t/messages", json=body), 201)
     read = json_of(await client.get("/v1/threads/t/messages", params={"format": "openai-chat"}))
     assert read["payload"] == payload
-    model = json_of(await client.get("/v1/threads/t/messages", params={"format": "anthropic", "view": "model"}))
+    model = json_of(await client.get("/v1/threads/t/prompt", params={"format": "anthropic"}))
     assert model["payload"]["messages"][0]["role"] == "user"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -13,12 +14,16 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.models import AudioPart, FilePart, ImagePart
 from chatledger.repositories import scope_of
 from chatledger.server import Caller, TokenFile, create_app, pages
+from chatledger.server import page as page_package
 from chatledger.server.page import conversation
+from chatledger.server.query import names_of
+from chatledger.server.routes import events
 from chatledger.storage.repositories.branches import fork_at
 from tests.server.conftest import by_header, client_of
 
@@ -64,6 +69,19 @@ async def test_a_page_of_a_long_thread_reads_and_shows_fifty_messages(app: FastA
         around = await text_of(client, "/threads/t?at=1500")
         assert seqs(around) == list(range(1_475, 1_525))
         assert seqs(await text_of(client, fragment(around, "later"))) == list(range(1_525, 1_575))
+
+
+SCRIPT = (Path(page_package.__file__).parent / "static" / "page.js").read_text(encoding="utf-8")
+
+
+def test_the_script_asks_with_parameters_that_its_routes_have() -> None:
+    """It is read here, since only a browser runs it."""
+    [of_events] = re.findall(r"new EventSource\(.*URLSearchParams\(\{ (\w+):", SCRIPT)
+    [of_fragment] = re.findall(r"fragmentAddress\(\{ (\w+):", SCRIPT)
+    [route] = [one for one in events.router.routes if isinstance(one, APIRoute)]
+    assert of_events in names_of(route.dependant)
+    assert of_fragment == "start"
+    assert {"start", "branch"} <= {*inspect.signature(conversation.show_messages).parameters}
 
 
 def fragment(html: str, which: str) -> str:

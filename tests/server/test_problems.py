@@ -145,7 +145,7 @@ async def test_a_wrong_method_is_told_all_methods_of_the_path(
         ("/v1/threads/t/messages", {"messages": [{"role": "user"}], "create": 1}, "create"),
         ("/v1/threads/t/messages", {"messages": [{"role": "user"}], "branch": "0"}, "branch"),
         ("/v1/threads/t/branches", {"at": True}, "at"),
-        ("/v1/threads/t/rewind", {"to": 1.5}, "to"),
+        ("/v1/threads/t/rewind", {"to": None, "branch": 1.5}, "branch"),
         ("/v1/feedback", {"run_id": "r", "key": "k", "score": "1"}, "score"),
     ],
 )
@@ -159,5 +159,5 @@ async def test_a_value_of_another_type_is_refused(
 async def test_a_whole_number_may_be_written_with_a_point(client: httpx.AsyncClient) -> None:
     body = {"messages": [{"role": "user", "content": "?"}], "create": True, "branch": 0.0}
     json_of(await client.post("/v1/threads/t/messages", json=body), 201)
-    assert json_of(await client.post("/v1/threads/t/branches", json={"at": 1.0}), 201)["branch"] == 1
-    assert json_of(await client.post("/v1/threads/t/rewind", json={"to": 1.0}))["items"] == []
+    assert json_of(await client.post("/v1/threads/t/branches", json={"at": None, "branch": 0.0}), 201)["branch"] == 1
+    assert json_of(await client.post("/v1/threads/t/rewind", json={"to": None, "branch": 1.0}))["items"] == []

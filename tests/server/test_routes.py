@@ -29,20 +29,20 @@ async def test_me_is_the_caller(app: FastAPI, client: httpx.AsyncClient) -> None
 
 
 async def test_a_branch_is_forked_chosen_and_rewound(client: httpx.AsyncClient, thread: str) -> None:
-    fork = json_of(await client.post(f"{thread}/branches", json={"at": 1}), 201)
+    fork = json_of(await client.post(f"{thread}/branches", json={"at": "q"}), 201)
     assert (fork["branch"], fork["active"]) == (1, True)
     json_of(await client.post(f"{thread}/messages", json={"messages": [OTHER]}), 201)
 
-    found = json_of(await client.get(f"{thread}/alternatives", params={"seq": 2}))["items"]
+    found = json_of(await client.get(f"{thread}/messages/b/alternatives"))["items"]
     assert [(one["message"]["content"], one["current"]) for one in found] == [("Sunny.", False), ("Rainy.", True)]
     json_of(await client.post(f"{thread}/branches/0/activate"))
     assert [one["active"] for one in json_of(await client.get(f"{thread}/branches"))["items"]] == [True, False]
 
     stale = json_of(await client.get(f"{thread}/messages"))["mark"]
     json_of(await client.post(f"{thread}/messages", json={"messages": [{"role": "user", "content": "Thanks"}]}), 201)
-    refused = await client.post(f"{thread}/rewind", json={"to": 1}, headers={"If-Match": f'"{stale}"'})
+    refused = await client.post(f"{thread}/rewind", json={"to": "q"}, headers={"If-Match": f'"{stale}"'})
     assert json_of(refused, 412)["type"] == "urn:chatledger:VersionConflict"
-    removed = json_of(await client.post(f"{thread}/rewind", json={"to": 1}))["items"]
+    removed = json_of(await client.post(f"{thread}/rewind", json={"to": "q"}))["items"]
     assert [message["content"] for message in removed] == ["Sunny.", "Thanks"]
 
 
@@ -51,7 +51,7 @@ async def test_a_thread_is_copied_and_its_calls_are_closed(client: httpx.AsyncCl
     json_of(await client.post(f"{thread}/messages", json={"messages": [{"role": "user", "content": "?"}, call]}), 201)
     closed = json_of(await client.post(f"{thread}/close-open-calls", json={"reason": "stopped"}))
     assert [(one["role"], one["content"]) for one in closed["messages"]] == [("tool", "stopped")]
-    copy = json_of(await client.post(f"{thread}/copy", json={"at": 2, "title": None}), 201)
+    copy = json_of(await client.post(f"{thread}/copy", json={"until": "a", "title": None}), 201)
     assert (copy["user_id"], copy["title"]) == ("ada", None)
     read = json_of(await client.get(f"/v1/threads/{copy['thread_id']}/messages"))
     assert [one["message_id"] for one in read["items"]] == ["q", "a"]

@@ -48,7 +48,8 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "POST /v1/threads/{thread_id}/branches": ASK,
     "POST /v1/threads/{thread_id}/branches/{branch}/activate": ASK,
     "POST /v1/threads/{thread_id}/rewind": WRITE,
-    "GET /v1/threads/{thread_id}/alternatives": READ,
+    "GET /v1/threads/{thread_id}/messages/{message_id}/alternatives": READ,
+    "GET /v1/threads/{thread_id}/prompt": READ,
     "GET /v1/threads/{thread_id}/events": READ,
     "GET /v1/search/messages": READ,
     "GET /v1/search/threads": READ,
@@ -231,7 +232,7 @@ async def test_asking_works_as_a_person_uses_it(ledger: Ledger, scopes: Scopes) 
     json_of(await ask.post("/v1/threads/new/messages", json={"messages": [QUESTION], "create": True}), 201)
     await ledger.user("ada").messages.append(thread, [assistant("22")], run_id="r")
     json_of(await ask.post(f"/v1/threads/{thread}/messages", json={"messages": [QUESTION], "after": 0}), 201)
-    json_of(await ask.post(f"/v1/threads/{thread}/branches", json={"at": 1, "branch": 0}), 201)
+    json_of(await ask.post(f"/v1/threads/{thread}/branches", json={"at": "m", "branch": 0}), 201)
     json_of(await ask.post(f"/v1/threads/{thread}/branches/0/activate"))
     score = json_of(await ask.post("/v1/feedback", json={"run_id": "r", "key": "thumb", "score": 1}), 201)
     assert score["user_id"] == "ada"

@@ -161,7 +161,7 @@ FORBIDDEN: dict[str, tuple[str, Sent]] = {
     ),
     "a revision": ("PUT /v1/threads/{thread_id}/messages/{message_id}", Sent(QUESTION)),
     "a removal": ("DELETE /v1/threads/{thread_id}/messages/{message_id}", Sent()),
-    "a removal of the end": ("POST /v1/threads/{thread_id}/rewind", Sent({"to": 0})),
+    "a removal of the end": ("POST /v1/threads/{thread_id}/rewind", Sent({"to": None})),
     "a removal of an item": ("DELETE /v1/conversations/{conversation_id}/items/{item_id}", Sent()),
     "a deletion": ("DELETE /v1/threads/{thread_id}", Sent()),
     "a deletion of a conversation": ("DELETE /v1/conversations/{conversation_id}", Sent()),

@@ -155,7 +155,7 @@ TAKEN: Mapping[str, tuple[str, Sent]] = {
     ),
     "an idempotency key of a copy": (
         "POST /v1/threads/{thread_id}/copy",
-        Sent({"at": 0}, headers={"Idempotency-Key": "bob's"}),
+        Sent({"branch": 0}, headers={"Idempotency-Key": "bob's"}),
     ),
     "an idempotency key of a thread": ("POST /v1/threads", Sent({}, headers={"Idempotency-Key": "bob's"})),
     "a title": ("PATCH /v1/threads/{thread_id}", Sent({"title": "bob's"})),

@@ -59,9 +59,9 @@ LISTS = {
 READS = {
     **LISTS,
     "parts": "/v1/threads/parts/messages",
-    "a prompt of parts": "/v1/threads/parts/messages?format=openai-chat&view=model",
+    "a prompt of parts": "/v1/threads/parts/prompt?format=openai-chat",
     "unknown parts in a format": "/v1/threads/unknown/messages?format=openai-chat",
-    "a prompt of calls": "/v1/threads/calls/messages?format=openai-chat&view=model",
+    "a prompt of calls": "/v1/threads/calls/prompt?format=openai-chat",
     "long messages": "/v1/threads/long/messages",
     "the page of parts": "/threads/parts",
     "a message of parts as JSON": "/threads/parts/messages/m1/json",

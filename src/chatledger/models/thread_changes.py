@@ -33,7 +33,7 @@ class ThreadChange(Model):
     kind: ThreadChangeKind
     """What happened."""
     cursor: str
-    """An opaque text, safe in a URL. Pass it as `after=` to continue behind this change."""
+    """An opaque text, safe in a URL. Pass it as `cursor=` to continue after this change."""
     thread_id: str
     """The thread that changed."""
     branch: int

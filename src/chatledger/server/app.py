@@ -34,6 +34,7 @@ from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.page import add_page_to
 from chatledger.server.paths import EncodedPaths, path_within
 from chatledger.server.problems import problem_of, problem_of_http
+from chatledger.server.renamed import naming_the_new, of_old_route
 from chatledger.server.routes import add_to, methods_of
 from chatledger.server.shares import Share
 from chatledger.server.state import State
@@ -147,11 +148,16 @@ async def _to_problem(request: Request, error: Exception) -> Response:
 
 async def _to_bad_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return problem_of_http(InvalidBody.of(error.errors()))
+    return problem_of_http(naming_the_new(request, InvalidBody.of(error.errors())))
 
 
 async def _to_http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if isinstance(error, InvalidBody):
+        return problem_of_http(naming_the_new(request, error))
+    old = of_old_route(request) if error.status_code in (404, 405) else None
+    if old is not None:
+        return problem_of_http(old)
     methods = methods_of(path_within(request.scope)) if error.status_code == 405 else []
     if methods:
         error.headers = {**(error.headers or {}), "Allow": ", ".join(methods)}

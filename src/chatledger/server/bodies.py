@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from chatledger.models import Appended, ChatMessage, Page, RulesLevel
+from chatledger.models import Appended, ChatMessage, Page, Repair, RulesLevel
 from chatledger.models.json import Json
 from chatledger.models.messages import LENIENT
 from chatledger.repositories.history import History
@@ -144,7 +144,7 @@ class LostValue(BaseModel):
 
 
 class Repaired(BaseModel):
-    """A change that a model view made, so that the provider accepts the history."""
+    """A change of a prompt, without which the provider would refuse the history."""
 
     code: str = Field(description="The kind of the repair.")
     seq: int | None = Field(None, description="The position of the message.")
@@ -178,11 +178,25 @@ class MessagePage(BaseModel):
     draft: ChatMessage | None = Field(None, description="The message at the end that is still being written.")
     payload: Any = Field(None, description="With `format`: the messages as that format's own API takes them.")
     losses: list[LostValue] = Field([], description="With `format`: what the format could not express.")
-    repairs: list[Repaired] = Field([], description="With `view=model`: what was changed for the provider.")
 
     @classmethod
     def of(cls, history: History, **written: Any) -> MessagePage:
         return _from(cls, history, items=history.messages, **written)
+
+
+class Prompt(BaseModel):
+    """A branch as a provider accepts it."""
+
+    thread_id: str = Field(description="The thread.")
+    branch: int = Field(description="The branch that was read.")
+    last_seq: int = Field(description="The last position of the branch, that of the draft included.")
+    mark: str = Field(description="The state of the branch. Send it in `If-Match` with the append of the answer.")
+    payload: Any = Field(description="The messages as the provider's API takes them.")
+    repairs: list[Repaired] = Field(description="What was changed, so that the provider accepts the history.")
+
+    @classmethod
+    def of(cls, history: History, payload: Any, repairs: Sequence[Repair]) -> Prompt:
+        return _from(cls, history, payload=payload, repairs=[Repaired(**asdict(one)) for one in repairs])
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -193,8 +207,8 @@ def _from(model: type[M], source: object, **given: Any) -> M:
     models one by one: while Pydantic checks a whole list, no other thread runs.
     """
     fields = {name: getattr(source, name) for name in model.model_fields if hasattr(source, name)}
-    kinds: dict[str, type[BaseModel]] = {"losses": LostValue, "repairs": Repaired}
-    fields |= {name: [kind(**asdict(one)) for one in fields[name]] for name, kind in kinds.items() if name in fields}
+    if "losses" in fields:
+        fields["losses"] = [LostValue(**asdict(one)) for one in fields["losses"]]
     return model.model_validate({**fields, **given})
 
 

@@ -16,13 +16,14 @@ from chatledger.server.routes import (
     me,
     messages,
     metrics,
+    prompts,
     runs,
     search,
     threads,
     usage,
 )
 
-_V1 = (me, threads, messages, branches, events, search, runs, feedback, usage, metrics, conversations)
+_V1 = (me, threads, messages, prompts, branches, events, search, runs, feedback, usage, metrics, conversations)
 
 
 def add_to(app: FastAPI) -> None:

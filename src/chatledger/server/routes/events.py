@@ -38,12 +38,14 @@ async def _open(
     thread_id: ThreadId,
     state: Shared,
     caller: Who,
-    after: Annotated[str | None, Query(description="The mark of the messages that the client has.")] = None,
+    cursor: Annotated[
+        str | None, Query(description="The mark of the messages that the client has, or the cursor of a change.")
+    ] = None,
     last_event_id: Annotated[str | None, Header(description="The id of the last event; a browser sends it.")] = None,
 ) -> AsyncIterator[_Stream]:
     """Runs before the response begins, so a missing thread is a 404 and a wrong cursor a 400. Counts the streams."""
     await ledger.threads.get(thread_id)
-    start = last_event_id or after or (await ledger.branches.get(thread_id)).mark
+    start = last_event_id or cursor or (await ledger.branches.get(thread_id)).mark
     stream = _Stream(start, ledger.messages.follow(thread_id, cursor=start))
     if state.streams[caller] >= state.limits.caller_streams or state.streams.total() >= state.limits.streams:
         detail = "the server has as many open event streams as it allows, in all or of one caller; try again later"

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Query, Response
 
 from chatledger import Payload
 from chatledger.errors import InvalidArgument
 from chatledger.formats import get_codec, recognise
-from chatledger.formats.history import prompt
 from chatledger.models import Appended, ChatMessage, Cursor, Newest, Oldest, Put, Revision, Tokens, Turns
 from chatledger.models.weight import apart
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import History, history_of
 from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
-from chatledger.server.bodies import Append, Items, LostValue, Message, MessagePage, Repaired, Stored, items
+from chatledger.server.bodies import Append, Items, LostValue, Message, MessagePage, Stored, items
 from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.headers import ExpectedMark, IdempotencyKey
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import counting, fitting_part, fitting_section, require_fitting, require_small_answer
+from chatledger.server.pages import fitting_part, fitting_section, require_fitting, require_small_answer
 from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.sizes import require_small
 from chatledger.server.state import Asking, Limit, Mine, Shared, Who
 from chatledger.server.state import Cursor as CursorQuery
+from chatledger.server.turns import TokensQuery, TurnsQuery, newest_turns, require_one
 from chatledger.storage.history.window import Window
 
 router = json_router(prefix="/threads/{thread_id}/messages", tags=["messages"])
-MOST_TOKENS = 1_000_000
-"""Maximum of `max_tokens`, since a window by tokens is not limited by a number of messages."""
 _DIGITS = 20
 _TO_WRITE = ("payload", "run_id", "rules", "kv")
 """Fields of an append that need a token that may write."""
@@ -50,25 +48,17 @@ async def read_messages(
     after: Annotated[
         str | None, Query(description="Only messages after this cursor, mark, or seq of `branch`, the oldest of them.")
     ] = None,
-    last_turns: Annotated[int | None, Query(description="The newest turns instead of the newest messages.")] = None,
-    max_tokens: Annotated[
-        int | None, Query(le=MOST_TOKENS, description="The newest turns that fit, at four letters a token.")
-    ] = None,
+    turns: TurnsQuery = None,
+    tokens: TokensQuery = None,
     run_id: Annotated[str | None, Query(description="Only messages of this run.")] = None,
     format: Annotated[str | None, Query(description="Return a `payload` in this format too.")] = None,  # noqa: A002
-    view: Annotated[
-        Literal["stored", "model"], Query(description="The payload as stored, or as the provider accepts it.")
-    ] = "stored",
 ) -> MessagePage:
-    """Read the newest messages, or a page before or after a seq. `mark` and the `ETag` are the state of the branch. A
-    page ends before the message with which it would have more than 8 MiB. A payload and a window by turns are never
+    """Read the newest messages, or a page before or after a cursor. `mark` and the `ETag` are the state of the branch.
+    A page ends before the message with which it would have more than 8 MiB. A payload and a window by turns are never
     cut: 413 says how large they are.
     """
-    if last_turns is not None and last_turns > state.limits.page:
-        raise InvalidArgument("last_turns", f"must be at most {state.limits.page}")
-    if format is None and view != "stored":
-        raise InvalidArgument("view", "needs a format")
-    part = _window(limit, before, after, last_turns, max_tokens)
+    require_one(before=before, after=after, turns=turns, tokens=tokens)
+    part = newest_turns(state.limits, turns, tokens) or _page(limit, before, after)
     window = Window.shown(scope_of(ledger).tenant, thread_id, part, branch, run_id)
     if format is None and not isinstance(part, (Turns, Tokens)):
         found = MessagePage.of(history_of(await fitting_section(ledger, window)))
@@ -77,25 +67,14 @@ async def read_messages(
     if not isinstance(part, Tokens):
         await require_fitting(ledger, window)
     history = await ledger.messages.history(thread_id, part, branch=branch, run_id=run_id)
-    written = {} if format is None else await apart(lambda: _written(history, format, view), history.messages)
+    written = {} if format is None else await apart(lambda: _written(history, format), history.messages)
     found = await apart(lambda: MessagePage.of(history, **written), history.messages, written)
     await require_small_answer(found)
     response.headers["ETag"] = f'"{found.mark}"'
     return found
 
 
-def _window(
-    limit: int, before: str | None, after: str | None, last_turns: int | None, max_tokens: int | None
-) -> Newest | Oldest | Turns | Tokens:
-    """Raises InvalidArgument for parameters that do not go together."""
-    given = {"before": before, "after": after, "last_turns": last_turns, "max_tokens": max_tokens}
-    names = [name for name, value in given.items() if value is not None]
-    if len(names) > 1:
-        raise InvalidArgument(names[1], f"cannot be combined with {names[0]}; pass one of them")
-    if last_turns is not None:
-        return Turns(last_turns)
-    if max_tokens is not None:
-        return Tokens(max_tokens, counting())
+def _page(limit: int, before: str | None, after: str | None) -> Newest | Oldest:
     return Newest(limit, before=_position(before)) if after is None else Oldest(limit, after=_position(after))
 
 
@@ -105,11 +84,8 @@ def _position(text: str | None) -> Cursor | int | None:
     return int(text) if text.isdecimal() and len(text) < _DIGITS else Cursor(text)
 
 
-def _written(history: History, format: str, view: str) -> dict[str, Any]:  # noqa: A002
-    """The payload in the format, with what it lost or what was changed."""
-    if view == "model":
-        payload, repairs = prompt(format, history.messages, "dicts")
-        return {"payload": payload, "repairs": [Repaired(**asdict(one)) for one in repairs]}
+def _written(history: History, format: str) -> dict[str, Any]:  # noqa: A002
+    """The payload in the format, with what it lost."""
     encoded = history.encode(format, as_="dicts")
     return {"payload": encoded.payload, "losses": [LostValue(**asdict(one)) for one in encoded.losses]}
 

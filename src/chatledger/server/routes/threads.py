@@ -12,7 +12,6 @@ from chatledger.errors import IdConflict, InvalidArgument
 from chatledger.ids import new_id
 from chatledger.ledger import Ledger
 from chatledger.models import Deleted, Thread
-from chatledger.repositories import scope_of
 from chatledger.rules.synthetic_results import INTERRUPTED
 from chatledger.server.asking import refuse_beyond_ask
 from chatledger.server.bodies import (
@@ -33,8 +32,6 @@ from chatledger.server.paths import ThreadId
 from chatledger.server.sizes import Title, require_small_metadata
 from chatledger.server.state import Asking, Limit, Mine, OfUser, Shared, Who
 from chatledger.server.times import Time
-from chatledger.storage.repositories.copy import copy_until
-from chatledger.storage.schema.text import encode_key
 
 router = json_router(prefix="/threads", tags=["threads"])
 
@@ -43,7 +40,7 @@ class ThreadCopy(Body):
     """The copy of a thread to make."""
 
     thread_id: str | None = Field(None, description="The id of the copy; the ledger makes one if there is none.")
-    at: Whole | None = Field(None, description="The seq of the last message to copy; null for all.")
+    until: str | None = Field(None, description="The id of the last message to copy; null for all.")
     branch: Whole | None = Field(None, description="The branch to copy; null for the active one.")
     title: Title | None = Field(None, description="The title of the copy. That of the source, if it is not sent.")
 
@@ -160,9 +157,8 @@ async def copy_thread(
 
 async def _copy(ledger: Ledger, source: str, given: dict[str, Any]) -> Thread:
     title = {"title": given["title"]} if "title" in given else {}
-    encode_key(given["thread_id"], "thread_id")
-    until, branch = given.get("at"), given.get("branch")
-    return await copy_until(scope_of(ledger), source, given["thread_id"], until, branch=branch, given=title)
+    until, branch = given.get("until"), given.get("branch")
+    return await ledger.threads.copy(source, given["thread_id"], until=until, branch=branch, **title)
 
 
 async def _copy_once(ledger: Ledger, source: str, given: dict[str, Any]) -> Thread:

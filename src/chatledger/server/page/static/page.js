@@ -105,7 +105,7 @@ function follow() {
   if (source || ended || document.hidden || !end || !list.dataset.events) return;
   clearTimeout(reopening);
   mark ??= end.dataset.mark;
-  const opened = source = new EventSource(`${list.dataset.events}?${new URLSearchParams({ after: mark })}`);
+  const opened = source = new EventSource(`${list.dataset.events}?${new URLSearchParams({ cursor: mark })}`);
   const on = (kind, act) => source.addEventListener(kind, (event) => {
     if (opened !== source) return;
     mark = event.lastEventId || mark;
