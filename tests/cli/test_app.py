@@ -32,7 +32,7 @@ COMMANDS = [
     "delete",
     "erase",
     "erasures",
-    "redact",
+    "erase-message",
     "delete-inactive",
     "backup",
     "restore",
@@ -110,7 +110,7 @@ def test_completion_is_offered() -> None:
 
 def test_no_suggestion_names_a_command_that_deletes() -> None:
     """The one who types `tail` wants to look, and a removal is not taken back."""
-    deleting = {"delete", "erase", "redact", "delete-inactive"}
+    deleting = {"delete", "erase", "erase-message", "delete-inactive"}
     for word in ["tail", "edit", "users", "remove", *(f"{name}x" for name in deleting)]:
         outcome = chatledger(word)
         assert (outcome.code, f"No such command '{word}'" in outcome.err) == (2, True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,21 @@ def thread(url: str) -> str:
     return thread_id
 
 
+def messages(url: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = chatledger("show", "--latest", "--url", url, "--json").json["messages"]
+    return found
+
+
+def message_ids(url: str) -> list[str]:
+    return [one["message_id"] for one in messages(url)]
+
+
 def test_nothing_is_removed_without_yes(url: str) -> None:
-    for words in (["erase", "--whole-tenant"], ["redact", thread(url), "1"], ["delete-inactive", "--older-than", "0h"]):
+    for words in (
+        ["erase", "--whole-tenant"],
+        ["erase-message", thread(url), "m"],
+        ["delete-inactive", "--older-than", "0h"],
+    ):
         outcome = chatledger(*words, "--url", url)
         assert (outcome.code, outcome.out) == (2, "")
         assert "--yes" in outcome.err
@@ -49,8 +63,10 @@ def test_a_dry_run_says_what_would_go_and_needs_no_yes(url: str) -> None:
         ]
     retained = chatledger("delete-inactive", "--older-than", "0h", "--dry-run", "--json", "--url", url).json
     assert (retained["dry_run"], retained["rows"]["messages"]) == (True, 2)
-    redacted = chatledger("redact", id_, "2", "--dry-run", "--url", url)
-    assert redacted.error == f"chatledger: message 2 of {id_} has 4 characters to redact; dry run, nothing is written"
+    message = message_ids(url)[1]
+    erased = chatledger("erase-message", id_, message, "--dry-run", "--url", url)
+    said = f"message {message} of {id_} has 4 characters to erase; dry run, nothing is written"
+    assert erased.error == f"chatledger: {said}"
     assert chatledger("show", id_, "--json", "--url", url).out == before
 
 
@@ -76,9 +92,29 @@ def test_erase_prints_the_rows_removed(url: str) -> None:
     assert json.loads(chatledger("threads", "--url", url, "--json").out)["items"] == []
 
 
-def test_redact_leaves_the_message(url: str) -> None:
-    outcome = chatledger("redact", thread(url), "1", "--yes", "--url", url, "--json")
+def test_the_erasure_of_a_message_leaves_the_message(url: str) -> None:
+    outcome = chatledger("erase-message", thread(url), message_ids(url)[0], "--yes", "--url", url, "--json")
     assert json.loads(outcome.out)["content"] == "[redacted]"
+    assert [one["content"] for one in messages(url)] == ["[redacted]", "Sun."]
+
+
+@pytest.mark.parametrize("words", [["no message"], []])
+def test_a_message_that_is_not_named_leaves_all_as_it_is(url: str, words: list[str]) -> None:
+    assert chatledger("erase-message", thread(url), *words, "--yes", "--url", url).code != 0
+    assert [one["content"] for one in messages(url)] == ["Sun?", "Sun."]
+
+
+async def test_the_content_of_a_removed_message_is_erased(url: str) -> None:
+    message = message_ids(url)[1]
+    async with Ledger.open(url) as ledger:
+        await ledger.messages.pop(thread(url))
+    said = chatledger("erase-message", thread(url), message, "--dry-run", "--url", url).error
+    assert "has 4 characters to erase" in said
+    assert chatledger("erase-message", thread(url), message, "--yes", "--url", url).code == 0
+    async with Ledger.open(url) as ledger:
+        [popped] = await ledger.messages.revisions(thread(url), message)
+    assert popped.message is not None
+    assert popped.message.text == "[redacted]"
 
 
 def test_retain_takes_an_age(url: str) -> None:

@@ -353,5 +353,9 @@ async def test_a_removal_needs_the_full_id(sqlite_database: Database) -> None:
     await store(sqlite_database.url, CONVERSATION)
     async with Ledger.open(sqlite_database.url) as ledger:
         await ledger.threads.create("thread")
-    for words in (["erase", "--thread", "th", "--yes"], ["redact", "th", "1", "--yes"], ["repair", "th", "--yes"]):
+    for words in (
+        ["erase", "--thread", "th", "--yes"],
+        ["erase-message", "th", "m", "--yes"],
+        ["repair", "th", "--yes"],
+    ):
         assert chatledger(*words, url=sqlite_database.url).code == 3

@@ -36,6 +36,7 @@ from chatledger.storage.repositories.outputs import (
     list_outputs,
     replace_agents,
 )
+from chatledger.storage.repositories.redaction import erase_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
@@ -200,7 +201,7 @@ async def erase(recorder: Recorder, name: str) -> None:
         await recorder._ledger.user(user_id).threads.create(thread)
         await recorder._ledger.messages.append(thread, turn(), run_id=f"run of {thread}")
     await recorder._ledger.feedback.record(Feedback(run_id=f"run of {user_id}a", key="stars", score=1))
-    await recorder._ledger.messages.redact(f"{user_id}a", 1)
+    await erase_at(scope_of(recorder._ledger), f"{user_id}a", 1)
     await recorder._ledger.erasures.erase(("thread", f"{user_id}a"), keep_scores=True)
     await recorder._ledger.erasures.erase(("user", user_id))
     assert await recorder._ledger.erasures.find(("thread", f"{user_id}a"))

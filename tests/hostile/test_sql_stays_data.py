@@ -111,7 +111,7 @@ async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Dat
             replace_agents(scope_of(ledger), word, [], stored=[]),
             add_outputs(scope_of(ledger), word, [Output(branch=0, seq=1, nonce=word, mime_type="m", text="x")]),
             ledger.erasures.erase(("thread", word)),
-            ledger.messages.redact(word, 1),
+            ledger.messages.erase(word, word),
             ledger.threads.list(cursor=word),
             ledger.runs.list(cursor=word),
             ledger.feedback.list(events=True, cursor=word),

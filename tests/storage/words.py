@@ -25,6 +25,7 @@ from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.types import Page
 from tests.conversations import assistant, call, result, user
 
@@ -91,7 +92,7 @@ async def _redact(ledger: Ledger, name: str) -> None:
     await ledger.messages.append(name, [assistant("gone", message_id=f"{name} gone")])
     await ledger.messages.revise(name, f"{name} gone", assistant("gone as well"))
     gone = await ledger.messages.get(name, f"{name} gone")
-    await ledger.messages.redact(name, gone.seq or 0)
+    await erase_at(scope_of(ledger), name, gone.seq or 0)
 
 
 def _conversation(ids: str, say: Say) -> list[ChatMessage]:

@@ -10,6 +10,7 @@ from chatledger import ChatMessage, Ledger, VersionConflict
 from chatledger.errors import IdConflict
 from chatledger.ids import derived_id
 from chatledger.repositories import scope_of
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.repositories.thread_ids import iterate_ids
 from chatledger.transfer.plan import Planner, _digest
 from tests.transfer.files import array, bring, lines, talk, texts
@@ -59,7 +60,7 @@ async def test_another_file_of_the_same_name_is_refused_as_a_whole(ledger: Ledge
 
 
 async def redact(ledger: Ledger, thread_id: str) -> None:
-    await ledger.messages.redact(thread_id, 1)
+    await erase_at(scope_of(ledger), thread_id, 1)
 
 
 async def revise(ledger: Ledger, thread_id: str) -> None:

@@ -1,4 +1,4 @@
-"""`delete`, `erase`, `redact` and `delete-inactive`: permanent removal."""
+"""`delete`, `erase`, `erase-message` and `delete-inactive`: permanent removal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import Branch, Debug, Json, Tenant, Url, run, with_ledger
+from chatledger.cli.options import Debug, Json, Tenant, Url, run, with_ledger
 from chatledger.cli.output import plural, print_json, print_table
 from chatledger.cli.progress import working
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chatledger.models import ChatMessage, Erasure
     from chatledger.repositories.erasures import Owner
 
-REMOVALS = frozenset(["delete", "erase", "redact", "delete-inactive"])
+REMOVALS = frozenset(["delete", "erase", "erase-message", "delete-inactive"])
 """The commands of this module. A wrong word is never answered with one of them."""
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -31,7 +31,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be rem
 def add_to(app: typer.Typer) -> None:
     app.command("delete")(delete)
     app.command("erase")(erase)
-    app.command("redact")(redact)
+    app.command("erase-message")(erase_message)
     app.command("delete-inactive")(delete_inactive)
 
 
@@ -112,10 +112,9 @@ def erase(
     with_ledger(url, tenant, work, debug=debug, keyless=True)
 
 
-def redact(
+def erase_message(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
-    seq: Annotated[int, typer.Argument(metavar="SEQ", help="The message's seq, as `show` prints it.")],
-    branch: Branch = None,
+    message: Annotated[str, typer.Argument(metavar="ID", help="The message's id, as `show --json` prints it.")],
     dry_run: DryRun = False,
     yes: Yes = False,
     url: Url = None,
@@ -123,22 +122,20 @@ def redact(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Permanently remove the content of one message. Its position, ids and links remain."""
+    """Permanently remove the content of one message. Its position, ids and links remain.
+
+    Of a message that was removed, the content goes from its revisions.
+    """
 
     async def work(ledger: Ledger) -> int:
-        redacted = await ledger.messages.redact(thread, seq, branch=branch, dry_run=dry_run)
+        erased = await ledger.messages.erase(thread, message, dry_run=dry_run)
         if as_json:
-            print_json(redacted.model_dump() | {"dry_run": dry_run})
+            print_json(erased.model_dump() | {"dry_run": dry_run})
         elif dry_run:
-            from chatledger import Oldest
-            from chatledger.repositories.history import with_draft
-
-            stored, *_ = with_draft(
-                await ledger.messages.history(thread, Oldest(1, after=seq - 1), branch=redacted.branch)
-            )
-            say(f"message {seq} of {thread} has {_words_of(stored)} to redact; dry run, nothing is written")
+            words = _words_of(await _now(ledger, thread, message) or erased)
+            say(f"message {message} of {thread} has {words} to erase; dry run, nothing is written")
         else:
-            say(f"message {seq} of {thread} is redacted")
+            say(f"the content of message {message} of {thread} is erased")
         return ExitCode.OK
 
     if not (yes or dry_run):
@@ -205,6 +202,16 @@ async def _is_erased(ledger: Ledger, user: str | None) -> bool:
         return await ledger.erasures.find(("user", user)) is not None
     page = await ledger.erasures.list(limit=1)
     return bool(page.items or page.damaged)
+
+
+async def _now(ledger: Ledger, thread: str, message: str) -> ChatMessage | None:
+    """The message as it is stored, or as it was when it was removed."""
+    from chatledger.errors import MessageNotFound
+
+    try:
+        return await ledger.messages.get(thread, message)
+    except MessageNotFound:
+        return (await ledger.messages.revisions(thread, message))[-1].message
 
 
 def _words_of(message: ChatMessage) -> str:

@@ -63,8 +63,8 @@ from chatledger.storage.repositories.drafts import Draft, Pace
 from chatledger.storage.repositories.find import find_messages, get_message
 from chatledger.storage.repositories.follow import follow
 from chatledger.storage.repositories.follow_cursor import read_start
-from chatledger.storage.repositories.places import MESSAGE, read_place
-from chatledger.storage.repositories.redaction import find_redacted, redact_message
+from chatledger.storage.repositories.places import MESSAGE, Place, read_place
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.repositories.removal import pop, retract, rewind_to
 from chatledger.storage.repositories.revise import list_revisions, revise_message
 from chatledger.storage.repositories.search import SearchRequest, search
@@ -554,27 +554,25 @@ class MessageRepository:
         require(STR, message_id=message_id)
         return await self._scope.read(lambda sql: find_messages(sql, self._scope.tenant, message_id), snapshot=True)
 
-    async def redact(
-        self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
-    ) -> ChatMessage:
-        """Permanently remove the content of the stored message at `seq`, and return the message. Removes text,
-        reasoning, media, arguments, metadata, and the fields of its own format. Its position, role, ids and links stay,
-        so the thread stays whole. A violation of R11 in the message records the time. Forks that share the message see
-        the redacted one. Its copies in `revisions` lose their content too, even if the message was popped or retracted.
-        A late repeat of its append stays a repeat, and restores nothing. With `dry_run=True`, returns the message as it
-        would be, and writes nothing.
+    async def erase(self, thread_id: str, message: ChatMessage | str, *, dry_run: bool = False) -> ChatMessage:
+        """Permanently remove the content of a message, given as it is or by its id, and return the message. Removes
+        text, reasoning, media, arguments, metadata, and the fields of its own format. Its position, role, ids and links
+        stay, so the thread stays whole. A violation of R11 in the message records the time. Forks that share the
+        message see the erased one. Its copies in `revisions` lose their content too. A late repeat of its append stays
+        a repeat, and restores nothing. With `dry_run=True`, returns the message as it would be, and writes nothing.
 
-        Raises ThreadNotFound, BranchNotFound and MessageNotFound.
+        An id is that of the stored message, or else of the one that was removed last. Of other messages that were
+        removed and had the same id, pass each as `revisions` has it.
+
+        Raises ThreadNotFound and MessageNotFound.
         """
         require(STR, thread_id=thread_id)
-        require(INT, seq=seq)
-        require(INT_OR_NONE, branch=branch)
         require(BOOL, dry_run=dry_run)
-        window = Asked.of(self._scope.tenant, thread_id, branch)
-        if dry_run:
-            return await self._scope.read(lambda sql: find_redacted(sql, window, seq), snapshot=True)
-        known: dict[str, str] = {}
-        return await with_digests(known, lambda: self._scope.write(lambda sql: redact_message(sql, window, seq, known)))
+        place = read_place(thread_id, message, MESSAGE, named="message")
+        if isinstance(message, ChatMessage) and message.branch is not None and message.seq is not None:
+            place = Place(message.branch, message.seq)  # its id may be that of another message since it was removed
+        known_id = message if isinstance(message, str) else message.message_id
+        return await erase_at(self._scope, thread_id, place, known_id=known_id, dry_run=dry_run)
 
     async def search(
         self,

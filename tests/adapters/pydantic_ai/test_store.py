@@ -18,6 +18,8 @@ from chatledger.adapters.pydantic_ai import EntryNotFound, LedgerConversationSto
 from chatledger.adapters.pydantic_ai import record as records
 from chatledger.adapters.pydantic_ai import store as stores
 from chatledger.errors import DecodeError, IdConflict, InvalidArgument
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.redaction import erase_at
 from tests.adapters.pydantic_ai.objects import HISTORY, TIME
 from tests.conftest import Database
 from tests.faults.proxy import proxied
@@ -314,7 +316,7 @@ async def test_redacted_messages_keep_their_place(ledger: Ledger) -> None:
     summarised = [one.seq for one in stored if one.message_id == entries[7].id]
     for seq in (2, 5, *summarised):  # the second part of a request, one in the middle, and a whole message
         assert seq is not None
-        await ledger.messages.redact("c", seq)
+        await erase_at(scope_of(ledger), "c", seq)
     loaded = await store.load_entries("c")
     assert loaded is not None
     assert [(one.id, one.parent_id) for one in loaded] == [(one.id, one.parent_id) for one in entries]
@@ -339,7 +341,7 @@ async def test_a_conversation_is_read_in_its_own_thread(ledger: Ledger) -> None:
     store = LedgerConversationStore(ledger)
     await saved(store, talk(1, 2), scope="ada")
     fork = await store.fork("c", new_conversation_id="f", scope="eve")
-    await ledger.messages.redact("c", 1)
+    await erase_at(scope_of(ledger), "c", 1)
     assert (await store.load("f", scope="eve")) == fork
     assert (await store.load("c", scope="ada")) != fork
 

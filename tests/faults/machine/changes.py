@@ -51,12 +51,11 @@ class ChangeRules(Base):
 
     @rule(thread=threads, number=any_message)
     def redact(self, thread: str, number: int) -> None:
-        found = self.of(thread, lambda: self.own.messages.redact(thread, 1))
+        found = self.of(thread, lambda: self.own.messages.erase(thread, "m"))
         old = choose(found, number) if found is not None else None
         if found is None or old is None or old.state == "partial":
             return
-        branch = found.holders(old.message_id)[-1]
-        redacted = self.do(self.own.messages.redact(thread, old.seq or 0, branch=branch))
+        redacted = self.do(self.own.messages.erase(thread, old.message_id or ""))
         assert redacted.model_copy(update={"violations": old.violations}) == without_words(old)
         assert [one.rule for one in redacted.violations] == ["R11"]
         found.redact(redacted)
@@ -65,17 +64,17 @@ class ChangeRules(Base):
     @needs(has_removed)
     @rule()
     def redact_what_left(self) -> None:
-        """By the position that the message had on the branch that it left."""
+        """By the message that the change has: its id may be another's by now."""
         thread, found = self.first(has_removed)
         left = [one for said in found.changes.values() for one in said if one.kind != "revised"]
-        branch, message = left[-1].branch, left[-1].message
+        message = left[-1].message
         assert message is not None
         old = found.now(message.message_id)
         if old is None or place_of(old) != place_of(message):  # else another branch still has it
             old = message
         if old.state == "partial":
             return
-        redacted = self.do(self.own.messages.redact(thread, message.seq or 0, branch=branch))
+        redacted = self.do(self.own.messages.erase(thread, message))
         assert redacted.model_copy(update={"violations": old.violations}) == without_words(old)
         if found.now(message.message_id) not in (None, old):  # somebody took the id again
             for change in found.changes[message.message_id or ""]:

@@ -25,6 +25,7 @@ from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.outputs import add_outputs, replace_agents
+from chatledger.storage.repositories.redaction import erase_at
 from tests.conversations import assistant, call, result, turn, user
 
 TENANTS = ("default", "acme")
@@ -73,7 +74,7 @@ async def _change(ledger: Ledger) -> None:
     await ledger.messages.append("changed", turn("c"), run_id="run 9", kv={"step": 1})
     await ledger.messages.revise("changed", "c0", user("Oslo?"))
     await ledger.messages.revise("changed", "c1", assistant(calls=CALLS))
-    await ledger.messages.redact("changed", 1)
+    await erase_at(scope_of(ledger), "changed", 1)
     await ledger.messages.append("changed", [user("No.", message_id="c5"), assistant("Yes.", message_id="c6")])
     await ledger.messages.pop("changed")
     await ledger.messages.remove("changed", "c5")

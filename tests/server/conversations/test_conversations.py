@@ -10,7 +10,9 @@ from fastapi import FastAPI
 from openai import AsyncOpenAI, BadRequestError, ConflictError, NotFoundError
 
 from chatledger import ChatMessage, Ledger
+from chatledger.repositories import scope_of
 from chatledger.server import create_app
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.schema.tables import metadata as schema
 from tests.conftest import Database
 from tests.server.conftest import by_header
@@ -175,7 +177,7 @@ async def revise(ledger: Ledger, conversation_id: str, message: ChatMessage) -> 
 
 
 async def redact(ledger: Ledger, conversation_id: str, message: ChatMessage) -> None:
-    await ledger.messages.redact(conversation_id, message.seq or 0)
+    await erase_at(scope_of(ledger), conversation_id, message.seq or 0)
 
 
 async def retract(ledger: Ledger, conversation_id: str, message: ChatMessage) -> None:

@@ -26,6 +26,7 @@ from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.find import list_names
 from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.repositories.runs import find_runs
 from chatledger.storage.repositories.thread_ids import ids_with_prefix, iterate_ids
 from chatledger.storage.repositories.thread_list import find_threads
@@ -345,9 +346,10 @@ CALLS |= {
 CALLS |= {
     "storage.find_threads": [lambda s, ids: find_many(s, [ids.thread, "mine"])],
     "threads.delete_inactive": [lambda s, ids: s.threads.delete_inactive(older_than=NOON)],
-    "messages.redact": [
-        lambda s, ids: s.messages.redact(ids.thread, 1),
-        lambda s, ids: s.messages.redact(ids.thread, 1, branch=1),
+    "messages.erase": [
+        lambda s, ids: s.messages.erase(ids.thread, f"{ids.message}0"),
+        lambda s, ids: s.messages.erase("mine", f"{ids.message}0"),
+        lambda s, ids: erase_at(scope_of(s), ids.thread, 1, branch=1),
     ],
     "messages.revise": [
         lambda s, ids: s.messages.revise(ids.thread, f"{ids.message}0", user("other words")),

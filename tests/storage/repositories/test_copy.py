@@ -24,8 +24,10 @@ from chatledger import (
     ThreadNotFound,
 )
 from chatledger.errors import BranchNotFound, Erased, IdConflict, LimitExceeded, MessageNotFound
+from chatledger.repositories import scope_of
 from chatledger.storage.history import path
 from chatledger.storage.repositories import copy
+from chatledger.storage.repositories.redaction import erase_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -84,7 +86,7 @@ async def test_the_copy_goes_on_by_itself(source: Ledger) -> None:
     before = await source.messages.history("s")
     assert (await source.messages.append("c", [user("on")], run_id="r of c")).messages[0].seq == 8
     await source.messages.append("c", [assistant("other")], after="m0")
-    await source.messages.redact("c", 1)
+    await erase_at(scope_of(source), "c", 1)
     assert await source.messages.history("s") == before
     await source.threads.delete("s")
     assert texts(await source.messages.history("c", branch=0))[-2:] == ["yes", "on"]
@@ -118,7 +120,7 @@ async def test_a_call_without_a_result_waits_in_the_copy_too(ledger: Ledger) -> 
 async def test_recorded_violations_and_redactions_are_kept(ledger: Ledger) -> None:
     await ledger.threads.create("s", rules="lenient")
     await ledger.messages.append("s", [user("?"), assistant(calls=[call("a")]), user("!"), result("x"), user("secret")])
-    await ledger.messages.redact("s", 5)
+    await erase_at(scope_of(ledger), "s", 5)
     await ledger.threads.copy("s", "c")
     found = (await ledger.messages.history("c")).messages
     assert [[one.rule for one in message.violations] for message in found] == [[], [], ["R8"], ["R6"], ["R8", "R11"]]

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from chatledger import ChatMessage, ImagePart, KeyRing, Ledger, TextPart, ThinkPart
-from chatledger.errors import DamagedCell, EncryptionError, IdConflict, MessageNotFound
+from chatledger.errors import DamagedCell, EncryptionError, IdConflict, InvalidArgument, MessageNotFound, ThreadNotFound
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.schema.tables import metadata
 from tests.checks import findings_of
 from tests.conftest import ENCRYPTED, Database
@@ -55,18 +56,18 @@ async def test_a_dry_run_shows_the_redacted_message_and_writes_nothing(database:
         return repr([await query(database, f"SELECT * FROM {table.name}") for table in metadata.sorted_tables])
 
     before = await stored()
-    foreseen = await filled.messages.redact("t", 2, dry_run=True)
+    foreseen = await erase_at(scope_of(filled), "t", 2, dry_run=True)
     assert await stored() == before
     violations = {"violations"}  # they hold the time of the redaction
-    redacted = await filled.messages.redact("t", 2)
+    redacted = await erase_at(scope_of(filled), "t", 2)
     assert foreseen.model_dump(exclude=violations) == redacted.model_dump(exclude=violations)
     with pytest.raises(MessageNotFound):
-        await filled.messages.redact("t", 9, dry_run=True)
+        await erase_at(scope_of(filled), "t", 9, dry_run=True)
 
 
 async def test_no_word_is_left_and_every_link_stays(database: Database, filled: Ledger) -> None:
     before = (await filled.messages.history("t")).messages
-    redacted = [await filled.messages.redact("t", seq) for seq in range(1, 6)]
+    redacted = [await erase_at(scope_of(filled), "t", seq) for seq in range(1, 6)]
     after = (await filled.messages.history("t")).messages
     assert after == redacted
     cells = repr([await query(database, f"SELECT * FROM {table.name}") for table in metadata.sorted_tables])
@@ -83,38 +84,38 @@ async def test_no_word_is_left_and_every_link_stays(database: Database, filled: 
 
 
 async def test_content_keeps_its_form(filled: Ledger) -> None:
-    contents = [(await filled.messages.redact("t", seq)).content for seq in range(1, 6)]
+    contents = [(await erase_at(scope_of(filled), "t", seq)).content for seq in range(1, 6)]
     parts = [TextPart(text="[redacted]")]
     assert contents == ["[redacted]", None, "[redacted]", parts, "[redacted]"]
 
 
 async def test_redacting_twice_changes_nothing(filled: Ledger) -> None:
-    assert await filled.messages.redact("t", 2) == await filled.messages.redact("t", 2)
+    assert await erase_at(scope_of(filled), "t", 2) == await erase_at(scope_of(filled), "t", 2)
 
 
 async def test_the_thread_goes_on_behind_a_redacted_call(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn()[:2])
-    await ledger.messages.redact("t", 2)
+    await erase_at(scope_of(ledger), "t", 2)
     assert (await ledger.messages.append("t", turn()[2:])).last_seq == 5
 
 
 @pytest.mark.parametrize("seq", [0, 6, -1])
 async def test_redacting_an_unknown_message_is_refused(filled: Ledger, seq: int) -> None:
     with pytest.raises(MessageNotFound):
-        await filled.messages.redact("t", seq)
+        await erase_at(scope_of(filled), "t", seq)
 
 
 async def test_a_shared_message_is_redacted_for_every_fork(filled: Ledger) -> None:
     await fork_at(scope_of(filled), "t", 5)
-    await filled.messages.redact("t", 1)
+    await erase_at(scope_of(filled), "t", 1)
     for branch in (0, 1):
         assert (await filled.messages.history("t", branch=branch)).messages[0].text == "[redacted]"
 
 
 async def test_a_format_reads_a_redacted_message(filled: Ledger) -> None:
     for seq in range(1, 6):
-        await filled.messages.redact("t", seq)
+        await erase_at(scope_of(filled), "t", seq)
     payload: Any = (await filled.messages.history("t")).encode("openai-chat").payload
     assert [message["role"] for message in payload] == ["user", "assistant", "tool", "tool", "assistant"]
     assert CANARY not in repr(payload)
@@ -122,9 +123,70 @@ async def test_a_format_reads_a_redacted_message(filled: Ledger) -> None:
 
 async def test_concurrent_appends_follow_a_redacted_message(filled: Ledger) -> None:
     appends = [filled.messages.append("t", turn()) for _ in range(5)]
-    await asyncio.gather(filled.messages.redact("t", 3), *appends)
+    await asyncio.gather(erase_at(scope_of(filled), "t", 3), *appends)
     history = await filled.messages.history("t")
     assert (history.last_seq, history.messages[2].text) == (30, "[redacted]")
+
+
+# --- Which message ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_message_is_erased_by_its_id_or_as_it_is(filled: Ledger) -> None:
+    stored = (await filled.messages.history("t")).messages
+    assert (await filled.messages.erase("t", "m0", dry_run=True)).text == "[redacted]"
+    assert (await filled.messages.history("t")).messages == stored
+    assert (await filled.messages.erase("t", "m0")).seq == 1
+    assert (await filled.messages.erase("t", stored[4])).seq == 5
+    texts = [one.text for one in (await filled.messages.history("t")).messages]
+    assert (texts[0], texts[2], texts[4]) == ("[redacted]", CANARY, "[redacted]")
+
+
+async def test_a_message_of_another_branch_is_erased_by_its_id(filled: Ledger) -> None:
+    await filled.branches.fork("t", None)
+    assert (await filled.messages.erase("t", "m4")).branch == 0
+    assert (await filled.messages.history("t", branch=0)).messages[4].text == "[redacted]"
+
+
+async def test_a_removed_message_is_erased_by_its_id(filled: Ledger, database: Database) -> None:
+    await filled.messages.pop("t")
+    await filled.messages.erase("t", "m4")
+    [popped] = await filled.messages.revisions("t", "m4")
+    assert popped.message is not None
+    assert popped.message.text == "[redacted]"
+
+
+async def test_of_messages_that_had_one_id_each_is_erased_as_its_record_has_it(ledger: Ledger) -> None:
+    removed = []
+    for words in ("first", "second"):
+        await ledger.messages.append("t", user(words, message_id="m"), create=True)
+        removed.append(await ledger.messages.pop("t"))
+    await ledger.messages.append("t", user("third", message_id="m"))
+    assert removed[0] is not None
+    await ledger.messages.erase("t", removed[0])
+    assert (await ledger.messages.get("t", "m")).text == "third"
+    records = [one.message for one in await ledger.messages.revisions("t", "m")]
+    assert [one and one.text for one in records] == ["[redacted]", "second"]
+    await ledger.messages.erase("t", "m")
+    assert (await ledger.messages.get("t", "m")).text == "[redacted]"
+
+
+async def test_a_message_of_a_deleted_thread_erases_none_of_a_new_one(ledger: Ledger) -> None:
+    old = (await ledger.messages.append("t", user("old"), create=True)).messages[0]
+    await ledger.threads.delete("t")
+    await ledger.messages.append("t", user("new"), create=True)
+    with pytest.raises(MessageNotFound):
+        await ledger.messages.erase("t", old)
+    assert (await ledger.messages.history("t")).messages[0].text == "new"
+
+
+@pytest.mark.parametrize("message", [user("no call returned it"), user("of another", thread_id="u", message_id="m0")])
+async def test_what_is_no_message_of_the_thread_is_refused(filled: Ledger, message: ChatMessage) -> None:
+    with pytest.raises((InvalidArgument, MessageNotFound)):
+        await filled.messages.erase("t", message)
+    for name, word in (("t", "unknown"), ("unknown", "m0")):
+        for dry_run in (False, True):
+            with pytest.raises(MessageNotFound if name == "t" else ThreadNotFound):
+                await filled.messages.erase(name, word, dry_run=dry_run)
 
 
 # --- A late repeat of the append --------------------------------------------------------------------------------------
@@ -133,7 +195,7 @@ async def test_concurrent_appends_follow_a_redacted_message(filled: Ledger) -> N
 async def test_a_repeat_of_a_redacted_append_is_a_replay_and_brings_no_word_back(
     database: Database, filled: Ledger
 ) -> None:
-    redacted = [await filled.messages.redact("t", seq) for seq in range(1, 6)]
+    redacted = [await erase_at(scope_of(filled), "t", seq) for seq in range(1, 6)]
     async with database.open() as other:
         for ledger in (filled, other):
             again = await ledger.messages.append("t", SAID, run_id="r")
@@ -146,13 +208,13 @@ async def test_a_repeat_of_a_redacted_append_is_a_replay_and_brings_no_word_back
 async def test_a_repeat_by_key_of_a_redacted_append_is_a_replay(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     said = await ledger.messages.append("t", turn(), idempotency_key="k")
-    redacted = await ledger.messages.redact("t", 1)
+    redacted = await erase_at(scope_of(ledger), "t", 1)
     again = await ledger.messages.append("t", turn(), idempotency_key="k")
     assert (again.replayed, list(again.messages)) == (True, [redacted, *said.messages[1:]])
 
 
 async def test_a_repeat_in_a_transaction_is_a_replay(filled: Ledger) -> None:
-    redacted = await filled.messages.redact("t", 1)
+    redacted = await erase_at(scope_of(filled), "t", 1)
     async with filled.begin() as tx:
         again = await tx.messages.append("t", SAID, run_id="r")
         assert (again.replayed, again.messages[0]) == (True, redacted)
@@ -163,7 +225,7 @@ async def test_a_repeat_in_a_transaction_is_a_replay(filled: Ledger) -> None:
 @pytest.mark.parametrize("redactions", [1, 2])
 async def test_other_words_under_the_id_of_a_redacted_message_are_refused(filled: Ledger, redactions: int) -> None:
     for _ in range(redactions):
-        await filled.messages.redact("t", 5)
+        await erase_at(scope_of(filled), "t", 5)
     for other in (CANARY[:-1], "[redacted]!", ""):
         with pytest.raises(IdConflict, match="other content") as caught:
             await filled.messages.append("t", [*SAID[:4], assistant(other, message_id="m4")], run_id="r")
@@ -177,7 +239,7 @@ async def test_equal_words_have_another_digest_in_another_place(database: Databa
             await ledger.threads.create(name)
             await ledger.messages.append(name, [user("yes", message_id="m"), user("yes")], rules="lenient")
             for seq in (1, 2):
-                await ledger.messages.redact(name, seq)
+                await erase_at(scope_of(ledger), name, seq)
     digests = [row[0] for row in await query(database, "SELECT digest FROM messages")]
     assert len(set(digests)) == 4
     assert all(digest.startswith("scrypt-14-8-1:") for digest in digests)
@@ -192,7 +254,7 @@ async def deleted(ledger: Ledger, count: int = 12) -> list[ChatMessage]:
     await ledger.threads.create("d")
     stored = await ledger.messages.append("d", batch, idempotency_key="k")
     for message in stored.messages:
-        await ledger.messages.redact("d", message.seq or 0)
+        await erase_at(scope_of(ledger), "d", message.seq or 0)
         await ledger.messages.remove("d", message.message_id or "")
     return batch
 
@@ -262,7 +324,7 @@ async def redact_a_revised_one(ledger: Ledger) -> None:
     await ledger.messages.append("t", [user("one", message_id="m")], create=True)
     for words in ("two", "three"):
         await ledger.messages.revise("t", "m", user(words))
-    await ledger.messages.redact("t", 1)
+    await erase_at(scope_of(ledger), "t", 1)
     await ledger.messages.append("t", [user("two", message_id="m")])
     with pytest.raises(IdConflict):
         await ledger.messages.append("t", [user("four", message_id="m")])
@@ -271,7 +333,7 @@ async def redact_a_revised_one(ledger: Ledger) -> None:
 async def redact_a_removed_one(ledger: Ledger) -> None:
     await ledger.messages.append("t", [user("one")], create=True, idempotency_key="k")
     await ledger.messages.pop("t")
-    await ledger.messages.redact("t", 1)
+    await erase_at(scope_of(ledger), "t", 1)
     assert (await ledger.messages.append("t", [user("one")], idempotency_key="k")).replayed
 
 
@@ -279,7 +341,7 @@ async def repeat_a_sync(ledger: Ledger) -> None:
     await ledger.messages.append("t", [user("one")], create=True)
     stored = await ledger.messages.sync("t", [user("two"), assistant("!")], branch=0, on_difference="branch")
     for message in stored.messages:
-        await ledger.messages.redact("t", message.seq or 0)
+        await erase_at(scope_of(ledger), "t", message.seq or 0)
     again = await ledger.messages.sync("t", [user("two"), assistant("!")], branch=0, on_difference="branch")
     assert again.replayed
 
@@ -299,7 +361,7 @@ async def test_an_open_transaction_is_seen(database: Database, held: list[tuple[
         await ledger.messages.append("t", [user("one", message_id="m")], create=True)
         async with ledger.begin() as tx:
             await tx.threads.update("t", title="held")
-            await tx.messages.redact("t", 1)
+            await erase_at(scope_of(tx), "t", 1)
         assert (await ledger.messages.append("t", [user("one", message_id="m")])).replayed
     assert held == [(True, 1), (True, 0)]
 

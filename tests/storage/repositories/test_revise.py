@@ -25,6 +25,7 @@ from chatledger import (
 from chatledger.errors import DraftLive, IdConflict, LimitExceeded, MessageNotFound
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.schema.tables import metadata
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -322,7 +323,7 @@ async def test_a_redaction_covers_the_revisions(database: Database, ledger: Ledg
     await ledger.messages.append("t", forms[:1])
     for form in forms[1:]:
         await ledger.messages.revise("t", "m", form)
-    redacted = await ledger.messages.redact("t", 1)
+    redacted = await erase_at(scope_of(ledger), "t", 1)
     assert CANARY not in await stored(database)
     assert [(one.kind, one.message) for one in await ledger.messages.revisions("t", "m")] == [("revised", None)] * 2
     for form in forms:
@@ -337,14 +338,14 @@ async def test_a_redacted_message_can_have_words_again_and_lose_them(database: D
     await ledger.threads.create("t")
     first, second = (user(f"{CANARY} {number}", message_id="m") for number in range(2))
     await ledger.messages.append("t", [first])
-    redacted = await ledger.messages.redact("t", 1)
+    redacted = await erase_at(scope_of(ledger), "t", 1)
     revised = await ledger.messages.revise("t", "m", second)
     assert revised.violations == []
     (change,) = await ledger.messages.revisions("t", "m")
     assert change.message == redacted
     for form in (first, second):
         assert (await ledger.messages.append("t", [form])).messages[0] == revised
-    await ledger.messages.redact("t", 1)
+    await erase_at(scope_of(ledger), "t", 1)
     assert CANARY not in await stored(database)
     for form in (first, second):
         assert (await ledger.messages.append("t", [form])).replayed
@@ -400,7 +401,7 @@ async def test_the_words_of_a_removed_message_are_redacted_by_its_seq(
     await ledger.messages.append("t", forms[:1])
     await ledger.messages.revise("t", "m", forms[1])
     if redacted_first:
-        await ledger.messages.redact("t", 1)
+        await erase_at(scope_of(ledger), "t", 1)
         await remove(ledger, how)
     else:
         await remove(ledger, how)
@@ -408,11 +409,11 @@ async def test_the_words_of_a_removed_message_are_redacted_by_its_seq(
             f"{CANARY} 0",
             f"{CANARY} 1",
         ]
-        await ledger.messages.redact("t", 1)
+        await erase_at(scope_of(ledger), "t", 1)
     assert CANARY not in await stored(database)
     revised, removed = await ledger.messages.revisions("t", "m")
     assert (revised.message, removed.kind) == (None, "popped" if how == "pop" else "retracted")
-    assert removed.message == await ledger.messages.redact("t", 1)
+    assert removed.message == await erase_at(scope_of(ledger), "t", 1)
     assert removed.message.text == "[redacted]"
     with pytest.raises(MessageNotFound):
         await ledger.messages.revise("t", "m", user("x"))
@@ -429,9 +430,9 @@ async def test_the_words_of_a_message_that_left_a_branch_beside_a_fork_are_redac
         await ledger.messages.pop("t")
     for seq in (0, 3, 4, 5, 2**70):  # the changes have no words
         with pytest.raises(MessageNotFound):
-            await ledger.messages.redact("t", seq)
-    foreseen = await ledger.messages.redact("t", 2, dry_run=True)
-    redacted = await ledger.messages.redact("t", 2)
+            await erase_at(scope_of(ledger), "t", seq)
+    foreseen = await erase_at(scope_of(ledger), "t", 2, dry_run=True)
+    redacted = await erase_at(scope_of(ledger), "t", 2)
     assert (foreseen.text, redacted.text, redacted.message_id) == ("[redacted]", "[redacted]", "m")
     assert CANARY not in await stored(database)
     in_fork = (await ledger.messages.history("t", branch=1)).messages
@@ -445,9 +446,9 @@ async def test_a_repeat_by_key_of_a_popped_and_redacted_message_is_a_replay(
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user(CANARY)], idempotency_key="k")
     if redacted_first:
-        await ledger.messages.redact("t", 1)
+        await erase_at(scope_of(ledger), "t", 1)
     await ledger.messages.pop("t")
-    redacted = await ledger.messages.redact("t", 1)
+    redacted = await erase_at(scope_of(ledger), "t", 1)
     again = await ledger.messages.append("t", [user(CANARY)], idempotency_key="k")
     assert (again.replayed, list(again.messages)) == (True, [redacted])
     with pytest.raises(IdConflict):

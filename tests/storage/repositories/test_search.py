@@ -17,6 +17,8 @@ import pytest
 
 from chatledger import ChatMessage, InvalidArgument, Ledger, TextPart, ThinkPart, ThreadNotFound
 from chatledger.errors import DamagedCell, InvalidCursor, LimitExceeded
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import MOST_CHARACTERS, Query
 from chatledger.types import Hit, Page
@@ -189,7 +191,7 @@ async def test_only_the_active_branch_is_searched_and_its_changes_count(ledger: 
     assert await places(ledger, "apples") == [("t", 2)]
     await ledger.messages.revise("t", "2", assistant("two plums"))
     assert (await places(ledger, "apples"), await places(ledger, "plums")) == ([], [("t", 2)])
-    await ledger.messages.redact("t", 1)
+    await erase_at(scope_of(ledger), "t", 1)
     assert await places(ledger, "one") == []
     await ledger.messages.pop("t")
     assert await places(ledger, "three") == []

@@ -17,6 +17,7 @@ from chatledger.errors import Erased, IdConflict
 from chatledger.ids import erasure_digest
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from chatledger.storage.repositories.redaction import erase_at
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, user
 from tests.storage.raw import query
@@ -102,7 +103,7 @@ async def test_a_repeat_of_what_is_gone_is_known_by_its_digest(way: Way, keys: K
     async with way.open(keys) as (_, own):
         stored = await own.messages.append("t", SAID, create=True, idempotency_key="k")
         for message in stored.messages:
-            await own.messages.redact("t", message.seq or 0)
+            await erase_at(scope_of(own), "t", message.seq or 0)
         for removes in (False, True):
             if removes:
                 await own.messages.remove("t", stored.messages[1].message_id or "")
@@ -119,7 +120,7 @@ async def test_a_repeated_sync_is_known_by_what_is_stored(way: Way, keys: KeyRin
         stored = await own.messages.sync("t", SAID, branch=0, on_difference="branch")
         for redacts in (False, True):
             if redacts:
-                await own.messages.redact("t", stored.messages[1].seq or 0)
+                await erase_at(scope_of(own), "t", stored.messages[1].seq or 0)
             assert (await own.messages.sync("t", SAID, branch=0, on_difference="branch")).replayed
         assert not (await own.messages.sync("t", OTHER, branch=0, on_difference="branch")).replayed
         assert len(await own.branches.list("t")) == 3
@@ -134,7 +135,7 @@ async def test_each_statement_is_bound_to_its_tenant(
     async with way.open(keys) as (ledger, own):
         sent.clear()
         await own.messages.append("d", SAID, create=True, idempotency_key="k")
-        await own.messages.redact("d", 1)
+        await erase_at(scope_of(own), "d", 1)
         assert (await own.messages.append("d", SAID, idempotency_key="k")).replayed
         await own.messages.sync("d", OTHER, branch=0, on_difference="branch")
         await own.messages.sync("d", OTHER, branch=0, on_difference="branch")

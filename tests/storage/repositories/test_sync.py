@@ -9,6 +9,8 @@ import pytest
 
 from chatledger import ChatMessage, InvalidArgument, Ledger, RuleViolation, VersionConflict
 from chatledger.errors import IdConflict
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.redaction import erase_at
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, user
 from tests.storage.raw import count_rows
@@ -126,7 +128,7 @@ async def test_syncs_with_a_named_branch_at_once_make_one_branch(database: Datab
 async def test_a_list_is_a_repeat_after_its_messages_were_revised_or_redacted(synced: Ledger) -> None:
     stored = await sync(synced, EDITED, branch=0)
     await synced.messages.revise("t", stored.messages[0].message_id or "", user("revised"))
-    await synced.messages.redact("t", 4, branch=1)
+    await erase_at(scope_of(synced), "t", 4, branch=1)
     assert (await sync(synced, EDITED, branch=0)).replayed
     assert len(await told(synced)) == 2
 

@@ -23,6 +23,7 @@ from chatledger.repositories import scope_of
 from chatledger.storage.repositories import thread_list
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.repositories.thread_list import cursor_behind, find_threads
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
@@ -177,7 +178,7 @@ async def test_positions_without_a_message_are_not_counted(database: Database, l
 async def test_a_preview_follows_a_redaction(either: Ledger) -> None:
     await either.threads.create("t")
     await either.messages.append("t", [user("kept"), assistant("secret")])
-    redacted = await either.messages.redact("t", 2)
+    redacted = await erase_at(scope_of(either), "t", 2)
     assert (await either.threads.get("t")).preview == redacted.text != "secret"
 
 

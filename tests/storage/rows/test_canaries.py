@@ -23,6 +23,8 @@ from chatledger import Feedback, Ledger, ToolCall
 from chatledger.admin import migrate
 from chatledger.ids import derived_id
 from chatledger.models.json import dumps
+from chatledger.repositories import scope_of
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.tables import metadata
 from chatledger.transfer.import_file import import_file
@@ -130,7 +132,7 @@ async def forget(ledger: Ledger) -> None:
     """Redact, remove and erase what was said."""
     for name in ("synced", "branched"):
         for message in (await ledger.messages.history(name)).messages:
-            await ledger.messages.redact(name, message.seq or 0)
+            await erase_at(scope_of(ledger), name, message.seq or 0)
     await ledger.messages.pop("synced")
     await ledger.erasures.erase(("thread", "branched"))
     await ledger.erasures.erase(("user", "ada"))

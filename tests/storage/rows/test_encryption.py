@@ -14,6 +14,7 @@ from chatledger.errors import EncryptionError, IdConflict
 from chatledger.models import CONTINUES
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.bulk import load_threads
+from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.columns import Key
 from chatledger.storage.schema.tables import metadata
@@ -248,7 +249,7 @@ async def test_a_redacted_message_stays_redacted(database: Database) -> None:
     said = Said()
     async with database.open(encryption=RING) as ledger:
         await say_everything(ledger, said)
-        await ledger.messages.redact("t", 3, branch=0)
+        await erase_at(scope_of(ledger), "t", 3, branch=0)
         stored = (await ledger.messages.history("t", branch=0)).messages[2]
         assert (stored.content, [call.arguments for call in stored.tool_calls or ()]) == ("[redacted]", ["{}", "{}"])
         assert await findings_of(ledger, "t", branch=0) is not None

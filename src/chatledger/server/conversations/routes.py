@@ -150,10 +150,9 @@ async def delete_item(ledger: Mine, conversation_id: ConversationId, item_id: It
     message = (await find_item(ledger, conversation_id, item_id)).message
     if len(await items_of_all([message])) > 1:
         raise InvalidArgument("item_id", "is one of several items of a message; delete that message through its thread")
-    assert message.seq is not None
     assert message.message_id is not None
     async with ledger.begin() as transaction:
-        await transaction.messages.redact(conversation_id, message.seq, branch=message.branch)
+        await transaction.messages.erase(conversation_id, message)
         await transaction.messages.remove(conversation_id, message.message_id)
     return ConversationResource.of(thread)
 

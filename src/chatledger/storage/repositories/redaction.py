@@ -17,13 +17,15 @@ from chatledger.errors import MessageNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation, is_redacted
 from chatledger.models.trusted import copy_with
-from chatledger.storage.append.gone import new_digests
+from chatledger.storage.append.gone import new_digests, with_digests
 from chatledger.storage.append.partial import overwrite
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import cut, find_path, load_range
+from chatledger.storage.history.path import cut, find_message, find_path, load_range
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.changes import find_given_up, load_bodies, replace_body
+from chatledger.storage.repositories.changes import find_given_up, load_bodies, load_changes, replace_body
 from chatledger.storage.repositories.deletion import hold_thread
+from chatledger.storage.repositories.places import At, Place
 from chatledger.storage.rows.changes import Change
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.messages import encode_message
@@ -33,12 +35,31 @@ REDACTED = "[redacted]"
 """The text that replaces words."""
 
 
-def redact_message(sql: Sql, window: Window, seq: int, known: dict[str, str]) -> ChatMessage:
+async def erase_at(
+    scope: Scope,
+    thread_id: str,
+    at: At,
+    *,
+    branch: int | None = None,
+    known_id: str | None = None,
+    dry_run: bool = False,
+) -> ChatMessage:
+    """Raises as `messages.erase`, and BranchNotFound. `known_id` is the id that the message must have, if it is given:
+    the thread may be another one of the same name by now.
+    """
+    window = Window.of(scope.tenant, thread_id, branch)
+    if dry_run:
+        return await scope.read(lambda sql: find_redacted(sql, window, at, known_id), snapshot=True)
+    known: dict[str, str] = {}
+    return await with_digests(known, lambda: scope.write(lambda sql: redact_message(sql, window, at, known_id, known)))
+
+
+def redact_message(sql: Sql, window: Window, at: At, known_id: str | None, known: dict[str, str]) -> ChatMessage:
     """Redact the message and return it. `known` are the slow digests that were computed for it. Raises ThreadNotFound,
     BranchNotFound and MessageNotFound, and SlowDigests before anything is written.
     """
     hold_thread(sql, window.tenant, window.thread_id)
-    message, stored = _find(sql, window, seq)
+    message, stored = _find(sql, window, at, known_id)
     redacted = without_words(message, datetime.now(UTC))
     own = [message] if stored and redacted is not message else []  # a redacted one has its digest
     changes = load_bodies(sql, window, message.branch or 0, message.seq or 0)
@@ -53,15 +74,36 @@ def redact_message(sql: Sql, window: Window, seq: int, known: dict[str, str]) ->
     return redacted
 
 
-def find_redacted(sql: Sql, window: Window, seq: int) -> ChatMessage:
+def find_redacted(sql: Sql, window: Window, at: At, known_id: str | None) -> ChatMessage:
     """The message as redacting it leaves it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
-    return without_words(_find(sql, window, seq)[0], datetime.now(UTC))
+    return without_words(_find(sql, window, at, known_id)[0], datetime.now(UTC))
 
 
-def _find(sql: Sql, window: Window, seq: int) -> tuple[ChatMessage, bool]:
-    """The message, and whether it is stored. If it was removed, its last change holds it. A message that left this
-    branch is stored if another branch still shares it.
-    """
+def _find(sql: Sql, window: Window, at: At, known_id: str | None) -> tuple[ChatMessage, bool]:
+    """The message, and whether it is stored. If it was removed, its last change holds it."""
+    if isinstance(at, str):
+        return _find_by_id(sql, window, at)
+    if isinstance(at, Place):
+        window, at = replace(window, branch=at.branch), at.seq
+    message, stored = _find_at(sql, window, at or 0)
+    if known_id not in (None, message.message_id):
+        raise MessageNotFound(window.thread_id, known_id, seq=at)
+    return message, stored
+
+
+def _find_by_id(sql: Sql, window: Window, message_id: str) -> tuple[ChatMessage, bool]:
+    find_path(sql, window)
+    message = find_message(sql, window, message_id)
+    if message is not None:
+        return message, True
+    removed = [one.message for one in load_changes(sql, window, message_id) if one.message is not None]
+    if not removed:
+        raise MessageNotFound(window.thread_id, message_id)
+    return removed[-1], False
+
+
+def _find_at(sql: Sql, window: Window, seq: int) -> tuple[ChatMessage, bool]:
+    """A message that left this branch is stored if another branch still shares it."""
     path = find_path(sql, window)
     stores = [segment.branch for segment in cut(path.segments, seq, min(seq, path.last_seq))]
     if not stores and 0 < seq <= path.last_seq:

@@ -184,9 +184,7 @@ def _part_from_pairs(sql: Sql, window: Window, message: ChatMessage, level: Rule
     halves += [(half, "the call that it answered was retracted") for half in sql.fetch(_OF_CALLS, place)]
     if halves and level != "lenient":
         (_, seq), _ = halves[0]
-        detail = (
-            f"a call and its result stay together, and the other half is seq {seq}; redact it, or rewind the branch"
-        )
+        detail = f"a call and its result stay together, and the other half is seq {seq}; erase it, or rewind the branch"
         raise RuleViolation("R6", message.seq or 0, detail, where=f"seq {message.seq}")
     for (branch, seq), detail in halves:
         _add_violation(sql, window, branch, seq, Violation(rule="R6", detail=detail))
