@@ -14,6 +14,7 @@ from typer.core import TyperArgument, TyperCommand
 from chatledger.cli import (
     backup,
     branches,
+    check,
     convert,
     demo,
     drafts,
@@ -30,6 +31,7 @@ from chatledger.cli import (
     runs,
     search,
     serve,
+    show,
     sql,
     threads,
     tokens,
@@ -60,6 +62,8 @@ export.add_to(app)
 convert.add_to(app)
 formats.add_to(app)
 threads.add_to(app)
+show.add_to(app)
+check.add_to(app)
 search.add_to(app)
 sql.add_to(app)
 removal.add_to(app)

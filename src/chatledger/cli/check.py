@@ -1,0 +1,127 @@
+"""`check`: find errors in stored threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, say
+from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, with_ledger
+from chatledger.cli.output import plural, print_list, print_table
+from chatledger.cli.progress import share_bar
+from chatledger.cli.threads import thread_id_of, thread_ids
+from chatledger.errors import ChatLedgerError
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
+    from chatledger.repositories.history import PromptFormat
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("check")(check)
+
+
+def check(
+    thread: Annotated[
+        str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP, show_default="all threads")
+    ] = None,
+    latest: Latest = False,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            "--provider",
+            metavar="FORMAT",
+            help="List instead what the provider behind this format would refuse, e.g. anthropic.",
+        ),
+    ] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Find errors in stored conversations.
+
+    Lists damaged cells, broken rules, calls without a result and abandoned partial messages; the exit code is 1 if
+    there are any. Findings of severity "advice" do not change the exit code: they name an order of roles, or arguments
+    of calls, that some providers refuse.
+
+    With --provider, list what that provider would refuse in the conversations as they are stored, and why. The exit
+    code is 1 if there is anything to list. `history --view model` repairs all of it except damaged cells.
+
+    Example: chatledger check --provider anthropic
+    """
+
+    async def work(ledger: Ledger) -> int:
+        chosen = await thread_id_of(ledger, thread, latest=latest) if latest or thread is not None else None
+        with share_bar("checking", quiet=as_json) as progress:
+            checked, found = await (
+                _check(ledger, chosen, progress) if provider is None else _refused(ledger, chosen, provider)
+            )
+        errors = [one for one in found if one.get("severity") != "advice"]
+        if as_json:
+            print_list(found, checked=checked)
+        else:
+            if found:
+                headings = ["reason"] if provider is not None else ["severity", "rule", "state"]
+                print_table(("thread", "seq", *headings, "detail"), [tuple(one.values()) for one in found])
+            advice = [f"{len(found) - len(errors):,} advice"] if len(errors) < len(found) else []
+            counts = [plural(len(errors), "error" if provider is None else "finding")] if errors else []
+            say(f"{plural(checked, 'thread')} checked, {', '.join([*counts, *advice]) or 'all well'}")
+        return ExitCode.FOUND if errors else ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+async def _check(
+    ledger: Ledger, thread: str | None, progress: Callable[[int, int], None]
+) -> tuple[int, list[dict[str, object]]]:
+    """The number of threads checked, and the findings."""
+    checked = 0
+    found: list[dict[str, object]] = []
+    async for one in ledger.check(thread, progress=progress):
+        checked += one.thread_id is not None
+        found += [
+            {
+                "thread_id": one.thread_id,
+                "seq": finding.seq,
+                "severity": finding.severity,
+                "rule": finding.rule,
+                "state": "open" if finding.open else "broken",
+                "detail": finding.detail,
+            }
+            for finding in one.findings
+        ]
+    return checked, found
+
+
+async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[int, list[dict[str, object]]]:
+    """The number of threads checked, and the findings that the provider would refuse."""
+    from chatledger.errors import NothingToSend
+    from chatledger.formats.model_view import get_provider, is_refusal
+    from chatledger.storage.rows.messages import is_damage
+
+    get_provider(provider)  # an unknown provider is an error even if there is no thread
+    checked = 0
+    found: list[dict[str, object]] = []
+    async for thread_id in thread_ids(ledger, thread):
+        checked += 1
+        try:
+            viewed = await ledger.messages.prompt(thread_id, cast("PromptFormat", provider))
+        except NothingToSend as error:
+            if error.reasons:  # without reasons the thread has no messages yet, which is no fault
+                empty = {"seq": None, "reason": "nothing-to-send", "detail": str(error)}
+                found.append({"thread_id": thread_id, **empty})
+            continue
+        except ChatLedgerError as error:
+            if not is_damage(error):
+                raise
+            found.append({"thread_id": thread_id, "seq": None, "reason": "damaged", "detail": str(error)})
+            continue
+        found += [
+            {"thread_id": thread_id, "seq": one.seq, "reason": one.code, "detail": one.detail}
+            for one in viewed.repairs
+            if is_refusal(one)
+        ]
+    return checked, found

@@ -1,0 +1,139 @@
+"""`show`: print a conversation, or a part of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.options import THREAD_HELP, Branch, Debug, Json, Latest, Tenant, Url, with_ledger
+from chatledger.cli.output import console, plural, print_json
+from chatledger.cli.threads import require_thread, thread_id_of
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
+    from chatledger.models import Cursor, Newest, Oldest
+    from chatledger.repositories.history import History
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("show")(show)
+
+
+def show(
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP)] = None,
+    latest: Latest = False,
+    branch: Branch = None,
+    newest: Annotated[
+        int | None,
+        typer.Option(
+            "--newest",
+            metavar="N",
+            min=0,
+            help="Print the N newest messages, or the N before --before. May print more, to keep calls with their "
+            "results.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            metavar="N",
+            min=0,
+            help="Print N messages: the first ones, or those after --after.",
+        ),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="CURSOR", help="Print only messages before this cursor, or seq of --branch."),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="CURSOR", help="Print only messages after this cursor, or seq of --branch."),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print long texts in full.")] = False,
+    html: Annotated[
+        str | None,
+        typer.Option("--html", metavar="FILE", help="Write the conversation to FILE as one page for a browser."),
+    ] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Print a conversation with its calls, results and broken rules.
+
+    Prints the whole branch, or the part that --newest, --limit, --before and --after choose. The options for
+    the neighbouring pages are then printed on stderr, or as cursors with --json.
+
+    With --html, writes the same as a page that needs no server: with images and sound inside, and without scripts.
+
+    Example: chatledger show --latest --newest 20
+    """
+
+    async def work(ledger: Ledger) -> int:
+        thread_id = await thread_id_of(ledger, thread, latest=latest)
+        found = await ledger.threads.get(thread_id)
+        history = await ledger.messages.history(thread_id, _window(newest, limit, before, after), branch=branch)
+        if html is not None:
+            from chatledger.server.page.file import to_file
+
+            _write(html, await to_file(ledger, found, history))
+            say(f"wrote {plural(len(history), 'message')} to {html}")
+            _say_neighbours(history, newest if newest is not None else limit)
+        elif as_json:
+            cursors = {"previous_cursor": history.previous_cursor, "next_cursor": history.next_cursor}
+            messages = [message.model_dump() for message in history]
+            draft = None if history.draft is None else history.draft.model_dump()
+            shown = {"last_seq": history.last_seq, **cursors, "messages": messages, "draft": draft}
+            print_json({"thread": found.model_dump(), **shown})
+        else:
+            from chatledger.cli.render import render
+            from chatledger.repositories.history import with_draft
+
+            render(console(), found, with_draft(history), full=full)
+            _say_neighbours(history, newest if newest is not None else limit)
+        return ExitCode.OK
+
+    def check() -> None:
+        require_thread(thread, latest=latest)
+        if html is not None and as_json:
+            raise UsageError("give --html or --json, not both")
+
+    with_ledger(url, tenant, work, debug=debug, check=check)
+
+
+def _write(file: str, text: str) -> None:
+    from chatledger.storage.drivers.new_file import text_file
+
+    with text_file(file) as stream:
+        stream.write(text)
+
+
+def _window(newest: int | None, limit: int | None, before: str | None, after: str | None) -> Newest | Oldest | None:
+    """Raises UsageError for options that do not go together."""
+    if (newest is not None and limit is not None) or (before is not None and after is not None):
+        raise UsageError("give --newest with --before, or --limit with --after")
+    from chatledger import Newest, Oldest
+    from chatledger.models.windows import MOST
+
+    if after is not None or limit is not None:
+        if before is not None or newest is not None:
+            raise UsageError("give --newest with --before, or --limit with --after")
+        return Oldest(MOST if limit is None else limit, after=_position(after))
+    if newest is None and before is None:
+        return None
+    return Newest(MOST if newest is None else newest, before=_position(before))
+
+
+def _position(text: str | None) -> Cursor | int | None:
+    return None if text is None else int(text) if text.isdecimal() else cast("Cursor", text)
+
+
+def _say_neighbours(history: History, size: int | None) -> None:
+    """Print the options that show the messages before and after this page, in pages of the same size."""
+    if history.previous_cursor is not None:
+        say(f"earlier messages: {'' if size is None else f'--newest {size} '}--before {history.previous_cursor}")
+    if history.next_cursor is not None:
+        say(f"later messages: {'' if size is None else f'--limit {size} '}--after {history.next_cursor}")
