@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from chatledger.cli.suggestions import OLD_COMMANDS, OLD_OPTIONS
 from tests.cli.commands import SOURCE, chatledger
 
 COMMANDS = [
@@ -16,8 +17,7 @@ COMMANDS = [
     "threads",
     "archive",
     "show",
-    "history",
-    "repair",
+    "prompt",
     "branches list",
     "branches activate",
     "runs list",
@@ -64,8 +64,28 @@ def test_every_command_has_the_common_options(command: str) -> None:
     assert {"--url", "--tenant", "--json", "--debug"} <= set(words)
 
 
+@pytest.mark.parametrize(("words", "says"), OLD_COMMANDS.items())
+def test_an_old_command_is_answered_with_the_new_one(words: str, says: str) -> None:
+    outcome = chatledger(*words.split(), "t")
+    assert (outcome.code, outcome.out, says in outcome.err) == (2, "", True)
+    named = re.findall(r"'([\w-]+)", says)
+    assert named
+    assert all("No such" not in chatledger(*one.split(), "--help").err for one in named)
+
+
 @pytest.mark.parametrize(
-    "words", ["bogus", "show", "history", "import", "threads --limit 0", "threads --limit x", "feedback record r k x"]
+    ("command", "option", "says"),
+    [(command, option, says) for command, options in OLD_OPTIONS.items() for option, says in options.items()],
+)
+def test_an_old_option_is_answered_with_the_new_one(command: str, option: str, says: str) -> None:
+    for words in ([option, "3"], [f"{option}=3"]):
+        outcome = chatledger(*command.split(), "t", *words)
+        assert (outcome.code, outcome.out, f"No such option: {option}. {says}." in outcome.err) == (2, "", True)
+    assert option not in chatledger(*command.split(), "--help").out
+
+
+@pytest.mark.parametrize(
+    "words", ["bogus", "show", "prompt", "import", "threads --limit 0", "threads --limit x", "feedback record r k x"]
 )
 def test_wrong_words_are_a_usage_error(words: str) -> None:
     outcome = chatledger(*words.split())

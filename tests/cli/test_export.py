@@ -68,7 +68,11 @@ def test_losses_of_a_format_are_counted_with_their_place(folder: Path) -> None:
     (folder / "spoken.json").write_text(json.dumps([{"id": "t", "messages": spoken, "reply": None}]))
     url = str(folder / "ledger.db")
     assert chatledger("import", "spoken.json", "--thread-field", "id", url=url, cwd=folder).code == 0
-    for words, place in ((("export", "t"), ""), (("export", "--all"), "thread t, "), (("history", "t"), "")):
+    for words, place in (
+        (("export", "t"), ""),
+        (("export", "--all"), "thread t, "),
+        (("show", "t"), ""),
+    ):
         assert chatledger(*words, "--format", "anthropic", url=url).err.splitlines() == [
             f"chatledger: {place}message 1: media at content[0]",
             "chatledger: lost: media × 1",

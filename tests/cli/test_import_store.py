@@ -48,7 +48,7 @@ def test_a_store_is_imported_twice(database: Database, agents: Path) -> None:
     again = chatledger(*command, "--json", url=database.url)
     assert again.json["threads"] == {"created": 0, "grown": 0, "unchanged": 2, "failed": 1}
     assert again.json["failures"][0]["place"] == "session 'three'"
-    shown = chatledger("history", "one", "--format", "openai-responses", url=database.url)
+    shown = chatledger("show", "one", "--format", "openai-responses", url=database.url)
     assert shown.json == [QUESTION, ANSWER]
 
 

@@ -41,7 +41,7 @@ LISTS = [
     ("drafts", {"thread_id", "seq"}),
     ("search Lima", {"thread_id", "match"}),
     ("check", {"thread_id", "detail"}),
-    ("repair --dry-run", {"thread_id", "detail"}),
+    ("check --fix --dry-run", {"thread_id", "detail"}),
     ("sql SELECT(1)AS(a)", {"a"}),
     ("schema --views", {"view", "columns"}),
 ]
@@ -54,7 +54,7 @@ def test_a_list_is_an_object_with_items_and_next_cursor(filled: Database, words:
     assert list(told)[:2] == ["items", "next_cursor"]
     assert all(names <= set(item) for item in told["items"])
     assert told["next_cursor"] is None
-    assert told["items"] or words in ("check", "repair --dry-run")
+    assert told["items"] or words in ("check", "check --fix --dry-run")
 
 
 @pytest.mark.parametrize("words", ["threads", "runs list", "feedback list"])
@@ -125,7 +125,8 @@ async def test_a_thread_is_deleted_for_good_once_confirmed(filled: Database) -> 
 
 READ_A_THREAD = [
     "show {}",
-    "history {}",
+    "show {} --format openai-chat",
+    "prompt {}",
     "check {}",
     "export {}",
     "branches list {}",
@@ -143,10 +144,10 @@ WRITE_A_THREAD = [
     "delete {} --dry-run",
     "erase --thread {} --yes",
     "erase --thread {} --dry-run",
-    "redact {} 1 --yes",
-    "redact {} 1 --dry-run",
-    "repair {} --yes",
-    "repair {} --dry-run",
+    "erase-message {} m --yes",
+    "erase-message {} m --dry-run",
+    "check {} --fix --yes",
+    "check {} --fix --dry-run",
 ]
 
 
@@ -156,7 +157,9 @@ async def named(database: Database) -> Database:
         for name in ("lima-1", "oslo-1", "oslo-2"):
             await ledger.threads.create(name)
             await ledger.runs.start(name, run_id=f"r-{name}", agent="a", model="m")
-            await ledger.messages.append(name, turn(), run_id=f"r-{name}")
+            first, *rest = turn()
+            named = first.model_copy(update={"message_id": "m"})
+            await ledger.messages.append(name, [named, *rest], run_id=f"r-{name}")
             await ledger.feedback.record(Feedback(run_id=f"r-{name}", key="stars", score=4))
     return database
 

@@ -58,14 +58,14 @@ def test_each_command_says_a_loss_of_many_messages_once_and_json_each(tmp_path: 
     converted = chatledger("convert", file, "--to", "anthropic", "--losses")
     assert "name (in 312 messages, first in line 1, message 1)" in converted.err
     assert chatledger("import", file, "--thread-field", "id", url=url).code == 0
-    for command in ("history", "export"):
+    for command in ("show", "export"):
         said = chatledger(command, "t", "--format", "anthropic", url=url).err.splitlines()
         assert said == [
             "chatledger: name (in 312 messages, first in message 1)",
             "chatledger: residual (in 312 messages, first in message 1)",
             "chatledger: lost: name × 312, residual × 312",
         ]
-    each = chatledger("history", "t", "--format", "anthropic", "--json", url=url).json["losses"]
+    each = chatledger("show", "t", "--format", "anthropic", "--json", url=url).json["losses"]
     assert [(one["code"], one["seq"]) for one in each] == [
         (code, seq) for seq in range(1, 313) for code in ("name", "residual")
     ]
@@ -76,7 +76,7 @@ def test_repairs_of_many_messages_are_said_once_and_json_has_each(tmp_path: Path
     file = tmp_path / "in.jsonl"
     file.write_text(json.dumps({"id": "t", "messages": NAMED}))
     assert chatledger("import", file, "--thread-field", "id", url=url).code == 0
-    words = ("history", "t", "--format", "anthropic", "--view", "model")
+    words = ("prompt", "t", "--format", "anthropic")
     said = chatledger(*words, url=url).err.splitlines()
     assert said[0] == (
         "chatledger: a second user message in a row: joined with the first (merged) "

@@ -203,10 +203,10 @@ async def test_a_damaged_message_does_not_hide_the_other_threads(database: Datab
     (finding,) = refused.json["items"]
     assert (refused.code, refused.json["checked"], finding["thread_id"], finding["reason"]) == (1, 3, "v", "damaged")
     assert finding["detail"].startswith(told)
-    repaired = chatledger("repair", "--yes", url=database.url)
+    repaired = chatledger("check", "--fix", "--yes", url=database.url)
     assert (repaired.code, repaired.error) == (0, "chatledger: 3 threads checked, nothing done")
     await query(database, "UPDATE branches SET lineage = '{' WHERE thread_id = 't'")
-    repaired = chatledger("repair", "--yes", url=database.url)
+    repaired = chatledger("check", "--fix", "--yes", url=database.url)
     assert (repaired.code, len(repaired.err.splitlines())) == (1, 2)
     assert "chatledger: branches.lineage of 't', 0: " in repaired.err
 
@@ -310,8 +310,8 @@ async def several(database: Database) -> Database:
 async def test_the_beginning_of_an_id_is_enough(several: Database, given: str, meant: str) -> None:
     shown = chatledger("show", given, "--json", url=several.url).json
     assert (shown["thread"]["thread_id"], shown["messages"][0]["content"]) == (meant, f"of {meant}")
-    assert chatledger("history", given, url=several.url).json == [{"role": "user", "content": f"of {meant}"}]
-    assert chatledger("export", given, url=several.url).json == [{"role": "user", "content": f"of {meant}"}]
+    for words in (["show", "--format", "openai-chat"], ["prompt"], ["export"]):
+        assert chatledger(*words, given, url=several.url).json == [{"role": "user", "content": f"of {meant}"}]
     assert chatledger("check", given, "--json", url=several.url).json["checked"] == 1
 
 
@@ -340,8 +340,8 @@ async def test_latest_is_the_thread_with_the_newest_activity(sqlite_database: Da
     assert chatledger("show", "--latest", "--json", url=sqlite_database.url).json["thread"]["thread_id"] == "new"
     async with Ledger.open(sqlite_database.url) as ledger:
         await ledger.messages.append("old", [ChatMessage(role="user", content="of old")])
-    for command in ("history", "export"):
-        said = chatledger(command, "--latest", url=sqlite_database.url).json
+    for command in (["prompt"], ["show", "--format", "openai-chat"], ["export"]):
+        said = chatledger(*command, "--latest", url=sqlite_database.url).json
         assert said == [{"role": "user", "content": "of old"}]
     assert chatledger("check", "--latest", "--json", url=sqlite_database.url).json["checked"] == 1
     for words in (["show"], ["show", "old", "--latest"], ["export", "--all", "--latest"]):
@@ -356,6 +356,6 @@ async def test_a_removal_needs_the_full_id(sqlite_database: Database) -> None:
     for words in (
         ["erase", "--thread", "th", "--yes"],
         ["erase-message", "th", "m", "--yes"],
-        ["repair", "th", "--yes"],
+        ["check", "--fix", "th", "--yes"],
     ):
         assert chatledger(*words, url=sqlite_database.url).code == 3

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand
+from typer.core import TyperArgument
 
 from chatledger.cli import (
     backup,
@@ -22,12 +22,11 @@ from chatledger.cli import (
     export,
     feedback,
     formats,
-    history,
     import_files,
     migrate,
+    prompt,
     reencrypt,
     removal,
-    repair,
     runs,
     search,
     serve,
@@ -39,7 +38,7 @@ from chatledger.cli import (
 )
 from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
 from chatledger.cli.options import KEY_FILE
-from chatledger.cli.suggestions import CommandGroup
+from chatledger.cli.suggestions import Command, CommandGroup
 
 app = typer.Typer(
     name="chatledger",
@@ -71,8 +70,7 @@ erasures.add_to(app)
 backup.add_to(app)
 reencrypt.add_to(app)
 drafts.add_to(app)
-history.add_to(app)
-repair.add_to(app)
+prompt.add_to(app)
 app.add_typer(branches.app, name="branches", cls=CommandGroup)
 app.add_typer(runs.app, name="runs", cls=CommandGroup)
 usage.add_to(app)
@@ -82,7 +80,7 @@ app.add_typer(tokens.app, name="token", cls=tokens.TokenGroup)
 demo.add_to(app)
 
 
-class _Command(TyperCommand):
+class _Command(Command):
     """A command whose help does not show the Python types of its arguments, such as `FILE <list[str]>`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""`check`: find errors in stored threads."""
+"""`check`: find errors in stored threads, and repair what was left unfinished."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, with_ledger
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.fix import make_repairs
+from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, in_ledger, run
 from chatledger.cli.output import plural, print_list, print_table
 from chatledger.cli.progress import share_bar
 from chatledger.cli.threads import thread_id_of, thread_ids
@@ -36,6 +37,17 @@ def check(
             help="List instead what the provider behind this format would refuse, e.g. anthropic.",
         ),
     ] = None,
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Store results for open calls and interrupt abandoned drafts, after a question."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --fix: print the repairs without making them.")
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="With --fix: repair without a question. Required, unless a terminal can be asked."),
+    ] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -43,12 +55,18 @@ def check(
 ) -> None:
     """Find errors in stored conversations.
 
-    Lists damaged cells, broken rules, calls without a result and abandoned partial messages; the exit code is 1 if
-    there are any. Findings of severity "advice" do not change the exit code: they name an order of roles, or arguments
-    of calls, that some providers refuse.
+    Lists damaged cells, broken rules, calls without a result and abandoned drafts; the exit code is 1 if there are any.
+    Findings of severity "advice" do not change the exit code: they name an order of roles, or arguments of calls, that
+    some providers refuse.
 
     With --provider, list what that provider would refuse in the conversations as they are stored, and why. The exit
-    code is 1 if there is anything to list. `history --view model` repairs all of it except damaged cells.
+    code is 1 if there is anything to list. `prompt` repairs all of it except damaged cells.
+
+    With --fix, stores an "interrupted" result for each open call at the end of a branch, and marks abandoned drafts as
+    interrupted, so that any message can follow. It skips a branch whose last message is still being written. Nothing
+    else changes, and a second run finds nothing to do. Stop your agents first: the command cannot tell a call that an
+    agent is still working on from an abandoned one. It takes the whole id of THREAD. The exit code is 1 if there is
+    anything that was not repaired: with --dry-run, after the answer no, or in a thread with damaged rows.
 
     Example: chatledger check --provider anthropic
     """
@@ -71,7 +89,16 @@ def check(
             say(f"{plural(checked, 'thread')} checked, {', '.join([*counts, *advice]) or 'all well'}")
         return ExitCode.FOUND if errors else ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug)
+    def command() -> int:
+        if (dry_run or yes) and not fix:
+            raise UsageError(f"{'--dry-run' if dry_run else '--yes'} goes with --fix")
+        if not fix:
+            return in_ledger(url, tenant, work)
+        if latest or provider is not None:
+            raise UsageError(f"give --fix or {'--latest' if latest else '--provider'}, not both")
+        return make_repairs(url, tenant, thread, dry_run=dry_run, yes=yes, as_json=as_json)
+
+    run(command, debug=debug)
 
 
 async def _check(

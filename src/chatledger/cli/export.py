@@ -149,7 +149,7 @@ def export(
         several = everything or (jsonl and not one) or filters.given
         require_one({"THREAD": thread is not None, "--latest": latest, "--all": several})
         if view != "stored" and not jsonl:
-            raise UsageError("--view needs --jsonl; to print one thread in a view, use chatledger history --view")
+            raise UsageError("--view needs --jsonl; chatledger prompt prints what the model is sent of a thread")
         minima = dict(map(_minimum, min_score or ()))
         if one and minima:
             raise UsageError("--min-score chooses among all threads; leave it out, or THREAD and --latest")

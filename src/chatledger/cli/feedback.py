@@ -125,7 +125,7 @@ def list_scores(
 ) -> None:
     """List scores, newest first.
 
-    For each target, key and user, only the latest score is listed, unless it was retracted.
+    For each target, key and user, only the latest score is listed, unless it was removed.
 
     Example: chatledger feedback list --thread weather --json
     """

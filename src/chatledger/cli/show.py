@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -9,11 +10,12 @@ import typer
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import THREAD_HELP, Branch, Debug, Json, Latest, Tenant, Url, with_ledger
 from chatledger.cli.output import console, plural, print_json
+from chatledger.cli.remarks import Remarks
 from chatledger.cli.threads import require_thread, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.models import Cursor, Newest, Oldest
+    from chatledger.models import Cursor, Newest, Oldest, Thread
     from chatledger.repositories.history import History
 
 
@@ -53,6 +55,14 @@ def show(
         typer.Option("--after", metavar="CURSOR", help="Print only messages after this cursor, or seq of --branch."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print long texts in full.")] = False,
+    format: Annotated[  # noqa: A002
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Print the messages as JSON in this format; `chatledger formats` lists them.",
+        ),
+    ] = None,
     html: Annotated[
         str | None,
         typer.Option("--html", metavar="FILE", help="Write the conversation to FILE as one page for a browser."),
@@ -66,6 +76,9 @@ def show(
 
     Prints the whole branch, or the part that --newest, --limit, --before and --after choose. The options for
     the neighbouring pages are then printed on stderr, or as cursors with --json.
+
+    With --format, prints the messages as they are stored in a provider's or framework's format, and on stderr what that
+    format cannot express; with --json each loss, beside the payload. `prompt` prints what the model is sent.
 
     With --html, writes the same as a page that needs no server: with images and sound inside, and without scripts.
 
@@ -82,12 +95,14 @@ def show(
             _write(html, await to_file(ledger, found, history))
             say(f"wrote {plural(len(history), 'message')} to {html}")
             _say_neighbours(history, newest if newest is not None else limit)
+        elif format is not None:
+            _print_encoded(found, history, format, as_json=as_json)
+            if not as_json:
+                _say_neighbours(history, newest if newest is not None else limit)
         elif as_json:
-            cursors = {"previous_cursor": history.previous_cursor, "next_cursor": history.next_cursor}
             messages = [message.model_dump() for message in history]
             draft = None if history.draft is None else history.draft.model_dump()
-            shown = {"last_seq": history.last_seq, **cursors, "messages": messages, "draft": draft}
-            print_json({"thread": found.model_dump(), **shown})
+            print_json({**_place_of(found, history), "messages": messages, "draft": draft})
         else:
             from chatledger.cli.render import render
             from chatledger.repositories.history import with_draft
@@ -98,10 +113,35 @@ def show(
 
     def check() -> None:
         require_thread(thread, latest=latest)
-        if html is not None and as_json:
-            raise UsageError("give --html or --json, not both")
+        if html is not None and (as_json or format is not None):
+            raise UsageError(f"give --html or {'--json' if as_json else '--format'}, not both")
+        if format is not None:
+            from chatledger.formats import get_codec
+
+            get_codec(format)
 
     with_ledger(url, tenant, work, debug=debug, check=check)
+
+
+def _place_of(thread: Thread, history: History) -> dict[str, object]:
+    """The thread and the part of it that the window shows."""
+    names = ("last_seq", "previous_cursor", "next_cursor")
+    return {"thread": thread.model_dump(), **{name: getattr(history, name) for name in names}}
+
+
+def _print_encoded(thread: Thread, history: History, format: str, *, as_json: bool) -> None:  # noqa: A002
+    encoded = history.encode(format, as_="dicts")
+    if as_json:
+        losses = [asdict(one) for one in encoded.losses]
+        print_json({**_place_of(thread, history), "payload": encoded.payload, "losses": losses})
+        return
+    print_json(encoded.payload)
+    remarks = Remarks()
+    remarks.add_losses(encoded.losses)
+    for line in remarks.lines():
+        say(line)
+    if summary := remarks.summary():
+        say(summary)
 
 
 def _write(file: str, text: str) -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from chatledger import ChatMessage, Ledger, Payload
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
@@ -31,7 +33,7 @@ async def read(database: Database, thread: str, **how: Any) -> list[ChatMessage]
 
 async def test_open_calls_are_answered_for_good_and_once(database: Database) -> None:
     await store(database, whole=turn(), wedged=WEDGED)
-    done = chatledger("repair", "--yes", "--json", url=database.url)
+    done = chatledger("check", "--fix", "--yes", "--json", url=database.url)
     assert (done.code, done.json["checked"], done.json["dry_run"]) == (0, 2, False)
     assert done.json["items"] == [
         {
@@ -48,14 +50,14 @@ async def test_open_calls_are_answered_for_good_and_once(database: Database) -> 
         ("a", "synthetic", "interrupted"),
         ("b", "synthetic", "interrupted"),
     ]
-    assert chatledger("repair", "--yes", "--json", url=database.url).json["items"] == []
+    assert chatledger("check", "--fix", "--yes", "--json", url=database.url).json["items"] == []
     assert len(await read(database, "wedged")) == 4
     assert chatledger("check", "wedged", url=database.url).code == 0
 
 
 async def test_a_dry_run_says_what_would_be_done_and_does_nothing(database: Database) -> None:
     await store(database, whole=turn(), wedged=WEDGED)
-    said = chatledger("repair", "--dry-run", url=database.url)
+    said = chatledger("check", "--fix", "--dry-run", url=database.url)
     assert (said.code, said.error) == (1, "chatledger: 2 threads checked, 2 repairs to do")
     assert [line.split() for line in said.out.splitlines()] == [
         ["THREAD", "BRANCH", "SEQ", "WHAT", "DETAIL"],
@@ -63,13 +65,13 @@ async def test_a_dry_run_says_what_would_be_done_and_does_nothing(database: Data
         ["wedged", "0", "2", "open", "call", "call", "1", "(time)", "has", "no", "result"],
     ]
     assert len(await read(database, "wedged")) == 2
-    assert chatledger("repair", "whole", "--dry-run", url=database.url).code == 0
+    assert chatledger("check", "--fix", "whole", "--dry-run", url=database.url).code == 0
 
 
 async def test_a_live_partial_message_is_left_alone(sqlite_database: Database) -> None:
     await store(sqlite_database, t=[user("?"), assistant("I am", state="partial")])
     for options in (["--yes"], ["--dry-run"]):
-        said = chatledger("repair", "t", "--json", *options, url=sqlite_database.url)
+        said = chatledger("check", "--fix", "t", "--json", *options, url=sqlite_database.url)
         left = "chatledger: branch 0 of thread t skipped: its last message is still being written"
         assert (said.code, said.error, said.json["items"]) == (0, left, [])
     assert (await read(sqlite_database, "t"))[1].state == "partial"
@@ -79,7 +81,7 @@ async def test_abandoned_partial_messages_are_cut_short(sqlite_database: Databas
     await store(sqlite_database, t=[user("?"), assistant("I am", state="partial")])
     async with sqlite_database.open() as ledger:
         await pass_time(ledger, 3_600)
-    said = chatledger("repair", "t", "--yes", url=sqlite_database.url)
+    said = chatledger("check", "--fix", "t", "--yes", url=sqlite_database.url)
     assert (said.code, said.error) == (0, "chatledger: 1 thread checked, 1 repair done")
     assert (await read(sqlite_database, "t"))[1].state == "interrupted"
 
@@ -88,7 +90,7 @@ async def test_inactive_branches_are_repaired_as_well(sqlite_database: Database)
     await store(sqlite_database, t=WEDGED)
     async with Ledger.open(sqlite_database.url) as ledger:
         await fork_at(scope_of(ledger), "t", 1)
-    done = chatledger("repair", "--yes", "--json", url=sqlite_database.url).json["items"]
+    done = chatledger("check", "--fix", "--yes", "--json", url=sqlite_database.url).json["items"]
     assert {row["branch"] for row in done} == {0}
     assert len(await read(sqlite_database, "t", branch=0)) == 4
     assert len(await read(sqlite_database, "t")) == 1
@@ -106,7 +108,7 @@ async def test_check_names_what_a_provider_would_refuse(sqlite_database: Databas
     assert table.out.splitlines()[0].split() == ["THREAD", "SEQ", "REASON", "DETAIL"]
     well = chatledger("check", "whole", "--provider", "openai-chat", url=sqlite_database.url)
     assert (well.code, well.out, well.error) == (0, "", "chatledger: 1 thread checked, all well")
-    assert chatledger("repair", "--yes", url=sqlite_database.url).code == 0
+    assert chatledger("check", "--fix", "--yes", url=sqlite_database.url).code == 0
     assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
 
 
@@ -137,13 +139,6 @@ async def test_check_passes_an_id_that_comes_again_where_the_provider_takes_it(s
     assert [(one["seq"], one["reason"]) for one in said.json["items"]] == [(7, "reused-id"), (7, "reused-id")]
 
 
-async def test_history_says_why_nothing_can_be_sent(sqlite_database: Database) -> None:
-    await store(sqlite_database, t=[ChatMessage(role="custom", content="shown")])
-    said = chatledger("history", "t", "--view", "model", url=sqlite_database.url)
-    assert (said.code, said.out) == (3, "")
-    assert said.error.endswith("message 1: custom messages are for display only: left out")
-
-
 async def test_check_knows_the_providers(sqlite_database: Database) -> None:
     said = chatledger("check", "--provider", "kosong", url=sqlite_database.url)
     assert (said.code, said.out) == (2, "")
@@ -151,28 +146,9 @@ async def test_check_knows_the_providers(sqlite_database: Database) -> None:
     assert "openai-chat" in said.error
 
 
-async def test_history_prints_what_the_provider_takes(sqlite_database: Database) -> None:
-    await store(sqlite_database, t=[*turn(), *WEDGED])
-    said = chatledger("history", "t", "--view", "model", "--last-turns", "1", url=sqlite_database.url)
-    assert [wire["role"] for wire in said.json] == ["user", "assistant", "tool", "tool"]
-    assert said.err.splitlines() == [
-        "chatledger: message 7: call 0 (weather) has no result: answered as interrupted (open-call)",
-        "chatledger: message 7: call 1 (time) has no result: answered as interrupted (open-call)",
-    ]
-
-
-async def test_history_prints_the_newest_turns_that_fit(sqlite_database: Database) -> None:
-    await store(sqlite_database, t=[*turn(), user("12345678"), assistant("1234")])
-    said = chatledger("history", "t", "--max-tokens", "3", "--json", url=sqlite_database.url).json
-    assert [wire["content"] for wire in said["payload"]] == ["12345678", "1234"]
-    assert (said["last_seq"], said["repairs"], said["losses"]) == (7, [], [])
-    refused = chatledger("history", "t", "--max-tokens", "2", url=sqlite_database.url)
-    assert (refused.code, "max_tokens=2 is too small" in refused.error) == (2, True)
-
-
-async def test_at_a_terminal_repair_asks_before_it_writes(database: Database) -> None:
+async def test_at_a_terminal_a_fix_asks_before_it_writes(database: Database) -> None:
     await store(database, whole=turn(), wedged=WEDGED)
-    words = ("repair", "--url", database.url)
+    words = ("check", "--fix", "--url", database.url)
     listed = "2 threads checked, 2 repairs to do\nchatledger: make 2 repairs? [y/N] "
     for typed, code in (("n\n", 1), ("\n", 1), ("\x04", 1), ("^C", 130)):
         said = await asyncio.to_thread(at_terminal, *words, prompt="[y/N]", typed=typed)
@@ -184,12 +160,30 @@ async def test_at_a_terminal_repair_asks_before_it_writes(database: Database) ->
     assert (again[0], "[y/N]" in again[1], "nothing to do" in again[1]) == (0, False, True)
 
 
-async def test_in_a_pipe_repair_writes_only_with_yes(sqlite_database: Database) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--yes"], "--yes goes with --fix"),
+        (["--dry-run"], "--dry-run goes with --fix"),
+        (["--fix", "--latest", "--yes"], "give --fix or --latest, not both"),
+        (["--fix", "--provider", "anthropic", "--yes"], "give --fix or --provider, not both"),
+    ],
+)
+async def test_options_that_do_not_go_together_write_nothing(
+    sqlite_database: Database, words: list[str], said: str
+) -> None:
     await store(sqlite_database, wedged=WEDGED)
-    for words in (["repair"], ["repair", "wedged"], ["repair", "--json"]):
+    refused = chatledger("check", *words, url=sqlite_database.url)
+    assert (refused.code, refused.error) == (2, f"chatledger: {said}")
+    assert len(await read(sqlite_database, "wedged")) == 2
+
+
+async def test_in_a_pipe_a_fix_writes_only_with_yes(sqlite_database: Database) -> None:
+    await store(sqlite_database, wedged=WEDGED)
+    for words in (["check", "--fix"], ["check", "wedged", "--fix"], ["check", "--fix", "--json"]):
         refused = chatledger(*words, url=sqlite_database.url, given=b"y\n")
         assert (refused.code, refused.out, len(await read(sqlite_database, "wedged"))) == (2, "", 2)
         assert refused.error == (
-            "chatledger: repair writes: add --yes to confirm it, or --dry-run to see what it would write"
+            "chatledger: --fix writes: add --yes to confirm it, or --dry-run to see what it would write"
         )
-    assert (await asyncio.to_thread(at_terminal, "repair", "--json", prompt="--yes", typed=""))[0] == 2
+    assert (await asyncio.to_thread(at_terminal, "check", "--fix", "--json", prompt="--yes", typed=""))[0] == 2

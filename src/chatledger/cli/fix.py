@@ -1,14 +1,12 @@
-"""`repair`: store results for calls that will never get one, and interrupt abandoned messages."""
+"""`check --fix`: store results for calls that will never get one, and interrupt abandoned drafts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, in_ledger, run
+from chatledger.cli.options import in_ledger
 from chatledger.cli.output import plural, print_list, print_table
 from chatledger.cli.progress import working
 from chatledger.cli.question import agreed, can_ask
@@ -27,35 +25,9 @@ Repaired = dict[str, Any]
 """thread_id, branch, seq, what, detail."""
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("repair")(repair)
-
-
-def repair(
-    thread: Annotated[
-        str | None, typer.Argument(metavar="THREAD", help="The thread's id.", show_default="all threads")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the repairs without making them.")] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Repair without a question. Required, unless a terminal can be asked.")
-    ] = False,
-    url: Url = None,
-    tenant: Tenant = "default",
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Close calls and messages that were left unfinished.
-
-    Stores an "interrupted" result for each open call at the end of a branch, and marks abandoned partial messages as
-    interrupted, so that any message can follow. It skips a branch whose last message is still being written. Nothing
-    else changes, and a second run finds nothing to do.
-
-    Stop your agents first: the command cannot tell a call that an agent is still working on from an abandoned one.
-
-    On a terminal, the command lists the repairs and asks before it makes them. Elsewhere it needs --yes or --dry-run.
-
-    The exit code is 1 if there is anything that was not repaired: with --dry-run, after the answer no, or in a thread
-    with damaged rows, which is reported and skipped.
+def make_repairs(url: str | None, tenant: str, thread: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Make the repairs of the thread, or of all threads: after `yes`, or after the answer to a question. With `dry_run`
+    they are only listed. Raises UsageError if nobody can be asked.
     """
 
     def walk(*, dry_run: bool) -> _Found:
@@ -63,15 +35,12 @@ def repair(
         _report(found, as_json=as_json)
         return found
 
-    def command() -> int:
-        if not (yes or dry_run or (can_ask() and not as_json)):
-            raise UsageError("repair writes: add --yes to confirm it, or --dry-run to see what it would write")
-        found = walk(dry_run=dry_run or not yes)
-        if found.done and not (yes or dry_run) and agreed(f"make {plural(len(found.done), 'repair')}?"):
-            found = walk(dry_run=False)
-        return ExitCode.FOUND if found.damaged or (found.dry_run and found.done) else ExitCode.OK
-
-    run(command, debug=debug)
+    if not (yes or dry_run or (can_ask() and not as_json)):
+        raise UsageError("--fix writes: add --yes to confirm it, or --dry-run to see what it would write")
+    found = walk(dry_run=dry_run or not yes)
+    if found.done and not (yes or dry_run) and agreed(f"make {plural(len(found.done), 'repair')}?"):
+        found = walk(dry_run=False)
+    return ExitCode.FOUND if found.damaged or (found.dry_run and found.done) else ExitCode.OK
 
 
 @dataclass(slots=True)
@@ -126,7 +95,7 @@ async def _is_abandoned(ledger: Ledger, thread_id: str, branch: int) -> bool:
 
 def _said(finding: Finding) -> dict[str, str]:
     if finding.rule == PARTIAL:
-        return {"what": "interrupted", "detail": "an abandoned partial message"}
+        return {"what": "interrupted", "detail": "an abandoned draft"}
     return {"what": "open call", "detail": finding.detail}
 
 
