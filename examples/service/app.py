@@ -231,13 +231,13 @@ async def read(thread_id: str, ledger: Mine, branch: int | None = None, before: 
 
 @app.get("/threads/{thread_id}/changes")
 async def changes(
-    thread_id: str, ledger: Mine, after: str | None = None, last_event_id: Annotated[str | None, Header()] = None
+    thread_id: str, ledger: Mine, cursor: str | None = None, last_event_id: Annotated[str | None, Header()] = None
 ) -> StreamingResponse:
-    """Each change `after` the mark of the messages that the client has, from any process. When a browser's EventSource
-    reconnects, it names the last event that it received and continues after it.
+    """Each change after the `cursor`, such as the mark of the messages that the client has, from any process. When a
+    browser's EventSource reconnects, it names the last event that it received and continues after it.
     """
     await ledger.threads.get(thread_id)  # a missing thread becomes an HTTP status
-    told = tell(ledger.messages.follow(thread_id, cursor=last_event_id or after))
+    told = tell(ledger.messages.follow(thread_id, cursor=last_event_id or cursor))
     return StreamingResponse(or_error(told), media_type="text/event-stream")
 
 
