@@ -34,7 +34,7 @@ async def test_a_prompt_has_the_newest_turns_that_fit(sqlite_database: Database)
     assert [wire["content"] for wire in said["payload"]] == ["12345678", "1234"]
     assert (said["last_seq"], said["repairs"]) == (7, [])
     refused = chatledger("prompt", "t", "--tokens", "2", url=sqlite_database.url)
-    assert (refused.code, "is too small: at least 3 are needed" in refused.error) == (2, True)
+    assert (refused.code, "2 tokens are too few: at least 3 are needed" in refused.error) == (2, True)
 
 
 async def test_a_prompt_as_json_is_that_of_http(sqlite_database: Database) -> None:

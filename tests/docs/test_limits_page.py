@@ -101,7 +101,7 @@ LARGE: dict[str, Callable[[Ledger], Awaitable[object]]] = {
     "bytes of a value": lambda ledger: ledger.kv.put(("tenant",), "k", "v" * 300),
     "bytes of thread_id": lambda ledger: ledger.threads.create("t" * 513),
     "limit": lambda ledger: ledger.threads.list(limit=1_001),
-    "max_tokens": lambda ledger: ledger.messages.history("t", Tokens(0)),
+    "tokens": lambda ledger: ledger.messages.history("t", Tokens(0)),
 }
 
 

@@ -230,7 +230,7 @@ async def walk(eve: httpx.AsyncClient) -> None:
     for path in ("messages", "prompt"):
         for window in ("", f"&turns={MESSAGES}", "&tokens=999999"):
             refused = await eve.get(f"/v1/threads/t/{path}?format=openai-chat{window}")
-            assert json_of(refused, 413)["limit"] in ("bytes of an answer", "max_tokens")
+            assert json_of(refused, 413)["limit"] in ("bytes of an answer", "tokens")
 
 
 async def read_through(eve: httpx.AsyncClient, first: dict[str, Any]) -> list[int]:

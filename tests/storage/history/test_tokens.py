@@ -1,4 +1,4 @@
-"""The window that a model has room for: `history(max_tokens=…)`."""
+"""The window that a model has room for: `Tokens(budget)`."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ async def test_instructions_in_the_middle_belong_to_their_turn(ledger: Ledger) -
 
 async def test_a_newest_turn_that_does_not_fit_is_refused(ledger: Ledger) -> None:
     await stored(ledger, SYSTEM, *turn(), *turn())
-    with pytest.raises(LimitExceeded, match=r"max_tokens=5 .* at least 6 are needed for the newest turn"):
+    with pytest.raises(LimitExceeded, match=r"5 tokens .* at least 6 are needed for the newest turn"):
         await seqs(ledger, 5)
-    with pytest.raises(LimitExceeded, match=r"max_tokens=0 .* at least 1 are needed for the leading instructions"):
+    with pytest.raises(LimitExceeded, match=r"0 tokens .* at least 1 are needed for the leading instructions"):
         await seqs(ledger, 0)
 
 

@@ -203,7 +203,7 @@ async def test_a_list_of_something_else_is_no_list_of_messages(ledger: Ledger) -
         ("count: -1 given, at least 0 allowed", lambda ledger: ledger.messages.history("t", Oldest(-1))),
         ("limit: 0 given, at least 1 allowed", lambda ledger: ledger.threads.list(limit=0)),
         (
-            "max_tokens=0 is too small: at least 1 are needed for the newest turn with the leading instructions",
+            "0 tokens are too few: at least 1 are needed for the newest turn with the leading instructions",
             lambda ledger: ledger.messages.history("t", Tokens(0)),
         ),
     ],

@@ -87,8 +87,8 @@ def newest_that_fit(
 
 def _no_room(what: str, used: int, maximum: int) -> LimitExceeded:
     """The error for an instruction or a turn that does not fit. `used` is the count so far."""
-    detail = f"max_tokens={maximum:,} is too small: at least {used:,} are needed for {what}"
-    return LimitExceeded("max_tokens", used, maximum, detail=detail)
+    detail = f"{maximum:,} tokens are too few: at least {used:,} are needed for {what}"
+    return LimitExceeded("tokens", used, maximum, detail=detail)
 
 
 def _cost(message: ChatMessage, count: CountTokens) -> int:
