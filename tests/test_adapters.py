@@ -81,9 +81,9 @@ async def test_an_append_makes_the_thread_and_takes_any_number(database: Databas
 async def test_an_append_that_expects_another_state_writes_nothing(database: Database, size: int) -> None:
     async with database.open(limits=Limits(messages=3)) as ledger:
         many = [HI] * size
-        made = await append(ledger, "t", many, rules="lenient", expected_version=0)
+        made = await append(ledger, "t", many, rules="lenient", expected=0)
         with pytest.raises(VersionConflict):
-            await append(ledger, "t", many, rules="lenient", expected_version=0)
+            await append(ledger, "t", many, rules="lenient", expected=0)
         await append(ledger, "t", many, rules="lenient", expected=made.mark)
         with pytest.raises(VersionConflict):
             await append(ledger, "t", many, rules="lenient", expected=made.mark)

@@ -14,6 +14,7 @@ _OPEN = {name: f"pass postgresql=PostgreSQL({name}=…)" for name in _POSTGRESQL
     "keys": "pass encryption=ring, or encryption=Encryption(function)",
     "plaintext": "pass encryption=Encryption(keys, plaintext=…)",
 }
+_EXPECTED = "pass expected=, the mark of what you have read, or 0 for a branch without a message"
 
 REMOVED: Mapping[str, Mapping[str, str]] = {
     "open": _OPEN | {"engine": "pass the engine in place of the URL: open(engine)"},
@@ -22,6 +23,7 @@ REMOVED: Mapping[str, Mapping[str, str]] = {
         "payload": "pass messages=Payload(value, format)",
         "format": "pass a Payload: append(thread_id, Payload(value, format))",
         "kv_expected": "pass kv={key: Put(value, expected=…)}",
+        "expected_version": _EXPECTED,
     },
     "history": {
         "min_position": "read from ledger.replica(position)",
@@ -39,6 +41,7 @@ REMOVED: Mapping[str, Mapping[str, str]] = {
         "view": "call messages.prompt(thread_id, format)",
     },
     "stream": {
+        "expected_version": _EXPECTED,
         "message_id": "pass message=ChatMessage.assistant(message_id=…)",
         "name": "pass message=ChatMessage.assistant(name=…)",
         "interval": "pass pace=Pace(interval=…)",

@@ -52,10 +52,11 @@ def test_a_thread_is_written_and_read(ledger: blocking.Ledger) -> None:
 
 def test_errors_come_as_they_are(ledger: blocking.Ledger) -> None:
     ledger.threads.create("t")
+    ledger.messages.append("t", [user("a")])
     with pytest.raises(ThreadNotFound):
         ledger.messages.history("other")
     with pytest.raises(VersionConflict):
-        ledger.messages.append("t", [user("a")], expected_version=7)
+        ledger.messages.append("t", [user("a")], expected=0)
     with pytest.raises(InvalidArgument):
         ledger.messages.follow(7)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="thraeds"):

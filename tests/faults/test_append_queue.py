@@ -76,7 +76,7 @@ async def test_each_append_of_a_group_returns_its_stored_messages(ledger: Ledger
 
 async def test_only_the_refused_append_of_a_group_gets_the_error(ledger: Ledger) -> None:
     orphan = {"thread_id": "t", "messages": [result("nobody called")]}
-    done = await append_all(ledger, [says(0), says(1), orphan, says(2), says(3, expected_version=1), says(4)])
+    done = await append_all(ledger, [says(0), says(1), orphan, says(2), says(3, expected=0), says(4)])
     kinds = [type(one) for one in done]
     assert kinds == [Appended, Appended, RuleViolation, Appended, VersionConflict, Appended]
     assert texts(await ledger.messages.history("t")) == ["first", "0", "1", "2", "4"]

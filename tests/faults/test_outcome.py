@@ -129,9 +129,10 @@ async def test_results_whose_acknowledgement_was_lost_are_stored_once(ledger: Le
     await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
     await ledger.messages.append("t", [result("a")])
     await ledger.messages.append("t", [assistant(calls=[call("b")])])
+    mark = (await ledger.branches.get("t")).mark
     forget(ledger)
     proxy.cut("after", WRITE)
-    outcome = await ledger.messages.append("t", [result("b")], expected_version=14)
+    outcome = await ledger.messages.append("t", [result("b")], expected=mark)
     assert (outcome.last_seq, outcome.replayed) == (15, True)
     assert await findings_of(ledger, "t") == []
 

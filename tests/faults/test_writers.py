@@ -57,15 +57,15 @@ async def test_writers_in_processes_of_their_own(database: Database, reader: Led
     await assert_all_stored(reader, [read_line(line) for out, _ in outputs for line in out.splitlines()])
 
 
-async def test_writers_that_share_a_ledger_and_expect_a_version(reader: Ledger) -> None:
+async def test_writers_that_share_a_ledger_and_expect_a_mark(reader: Ledger) -> None:
     """Optimistic writers: a writer that loses reads again; in the end each has written once."""
 
     async def insist(name: str) -> Acknowledged:
         while True:
-            version = (await reader.messages.history(THREAD, Newest(0))).last_seq
+            seen = await reader.messages.history(THREAD, Newest(0))
             with contextlib.suppress(VersionConflict):
-                stored = await reader.messages.append(THREAD, turn(ids=f"{name}/"), expected_version=version)
-                assert stored.messages[0].seq == version + 1
+                stored = await reader.messages.append(THREAD, turn(ids=f"{name}/"), expected=seen.mark)
+                assert stored.messages[0].seq == seen.last_seq + 1
                 return name, stored.messages[0].seq, stored.last_seq
 
     acknowledged = await asyncio.gather(*(insist(f"w{number}") for number in range(8)))

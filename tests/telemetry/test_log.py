@@ -147,7 +147,7 @@ async def everything(ledger: Ledger) -> None:
     await ledger.feedback.record(Feedback(run_id="r", key=SECRET, score=1, user_id=USER))
     refused: list[Any] = [
         ledger.messages.append("t", [result("nobody", SECRET)]),
-        ledger.messages.append("t", [user(SECRET)], expected_version=70),
+        ledger.messages.append("t", [user(SECRET)], expected=0),
         ledger.messages.append("t", [user(SECRET, message_id="m" * 600)]),
         ledger.messages.append("t", [user(SECRET)], user_id=f"{USER} not"),
         ledger.kv.put(("user", USER), SECRET, SECRET, expected=9),

@@ -133,8 +133,9 @@ async def test_a_span_tells_which_database_and_which_thread(ledger: Ledger, seen
 
 async def test_a_failure_is_told_by_its_type(ledger: Ledger, seen: Seen) -> None:
     await ledger.threads.create("t")
+    await ledger.messages.append("t", turn())
     with pytest.raises(VersionConflict):
-        await ledger.messages.append("t", turn(), expected_version=9)
+        await ledger.messages.append("t", turn(), expected=0)
     span = seen.spans()[-1]
     assert dict(span.attributes or {})["error.type"] == "VersionConflict"
     assert span.status.status_code is StatusCode.ERROR
@@ -188,7 +189,7 @@ async def test_the_counters_are_metrics(ledger: Ledger, seen: Seen, database: Da
     await ledger.tenant("other").threads.create("t")
     await ledger.tenant("other").messages.append("t", turn())
     with suppress(VersionConflict):
-        await ledger.messages.append("t", turn(), expected_version=9)
+        await ledger.messages.append("t", turn(), expected=0)
     points = seen.points()
     for name, value in ledger.metrics():
         if value and name not in ("queue_length", "running"):

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from chatledger.adapters.extra import importing
 from chatledger.adapters.write import append, settled
@@ -26,7 +26,7 @@ from chatledger.arguments import INT_OR_NONE, RULES, STR, STR_OR_NONE, Kind, req
 from chatledger.errors import DecodeError, EncodeError, StorageError, ThreadNotFound, VersionConflict
 from chatledger.formats.agent_framework import CODEC
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, Newest, RulesLevel, Turns, continues
+from chatledger.models import ChatMessage, Mark, Newest, RulesLevel, Turns, continues
 from chatledger.models.json import JsonValue
 from chatledger.models.windows import Window
 from chatledger.repositories.history import History
@@ -157,16 +157,15 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
 
     async def _append(self, session_id: str | None, batch: _Batch) -> None:
         stored: Sequence[Any] = []
-        mark: str | None = None
+        expected: Mark | Literal[0] = 0  # no thread exists yet, unless another writer has just created it
         with suppress(ThreadNotFound):
-            stored, mark = await self._end(session_id, len(batch.sources))
+            stored, expected = await self._end(session_id, len(batch.sources))
         rows = batch.rows_after(stored)
         if rows:
-            version = 0 if mark is None else None  # no thread exists yet, unless another writer has just created it
             thread_id = session_id or self.default_session
-            await append(self._ledger, thread_id, rows, rules=self._rules, expected=mark, expected_version=version)
+            await append(self._ledger, thread_id, rows, rules=self._rules, expected=expected)
 
-    async def _end(self, session_id: str | None, size: int) -> tuple[Sequence[Any], str]:
+    async def _end(self, session_id: str | None, size: int) -> tuple[Sequence[Any], Mark]:
         """The newest messages, one more than `size` or all, and the mark: only so does the framework tell an overlap
         from a whole history that is given again. A message of results is several rows.
         """

@@ -35,7 +35,7 @@ from chatledger.formats.google_adk.session import (
 )
 from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, ChatMessage, Newest, Page, RulesLevel
+from chatledger.models import Appended, ChatMessage, Mark, Newest, Page, RulesLevel
 from chatledger.repositories.history import History, with_draft
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.transaction import Transaction, as_user
@@ -202,7 +202,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         except VersionConflict as error:
             raise _stale() from error
 
-    async def _mark_without_marker(self, session: Session, event: Event, place: Place) -> str:
+    async def _mark_without_marker(self, session: Session, event: Event, place: Place) -> Mark:
         """The mark of the stored session, for one that was not loaded from here but ends with the same event."""
         history = await self._of(place).messages.history(place.thread_id, Newest(1))
         stored = events_of(with_draft(history))

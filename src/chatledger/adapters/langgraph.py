@@ -59,9 +59,7 @@ async def project(
         with suppress(ThreadNotFound):
             return await sync()
         with suppress(VersionConflict):  # another writer has just made the thread
-            return await owned.messages.append(
-                thread_id, given, run_id=run_id, rules=rules, expected_version=0, create=True
-            )
+            return await owned.messages.append(thread_id, given, run_id=run_id, rules=rules, expected=0, create=True)
         return await sync()
 
     return await settled(write())

@@ -8,11 +8,11 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from chatledger.errors import LimitExceeded, StorageError, VersionConflict
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, ChatMessage, RulesLevel
+from chatledger.models import Appended, ChatMessage, Mark, RulesLevel
 from chatledger.transaction import Transaction
 
 T = TypeVar("T")
@@ -64,8 +64,7 @@ async def append(
     messages: Sequence[ChatMessage],
     *,
     rules: RulesLevel,
-    expected: str | None = None,
-    expected_version: int | None = None,
+    expected: Mark | Literal[0] | None = None,
 ) -> Appended:
     """Append any number of messages, all or none, and create the thread with these rules if it does not exist. Returns
     the result of the last piece.
@@ -75,9 +74,7 @@ async def append(
     at once.
     """
     try:
-        return await ledger.messages.append(
-            thread_id, messages, rules=rules, expected=expected, expected_version=expected_version, create=True
-        )
+        return await ledger.messages.append(thread_id, messages, rules=rules, expected=expected, create=True)
     except LimitExceeded as error:
         if not _are_too_many(messages, error):
             raise
@@ -89,11 +86,10 @@ async def append(
             messages,
             rules=rules,
             expected=expected,
-            expected_version=expected_version,
             create=True,
         )
 
-    if expected is None and expected_version is None:
+    if expected is None:
         return await in_transaction(ledger, write)
     async with ledger.begin() as transaction:
         return await write(transaction)
@@ -105,18 +101,15 @@ async def append_within(
     messages: Sequence[ChatMessage],
     *,
     rules: RulesLevel,
-    expected: str | None = None,
-    expected_version: int | None = None,
+    expected: Mark | Literal[0] | None = None,
     create: bool = False,
 ) -> Appended:
     """`messages.append` of a transaction, in pieces if there are more messages than one append may have. `expected`
-    and `expected_version` are compared before the first piece.
+    is compared before the first piece.
     """
 
     async def first(piece: Sequence[ChatMessage]) -> Appended:
-        return await transaction.messages.append(
-            thread_id, piece, rules=rules, expected=expected, expected_version=expected_version, create=create
-        )
+        return await transaction.messages.append(thread_id, piece, rules=rules, expected=expected, create=create)
 
     try:
         return await first(messages)

@@ -27,6 +27,7 @@ from chatledger.models import (
     LedgerStats,
     Limits,
     Loss,
+    Mark,
     Messages,
     Metrics,
     OpenDraft,
@@ -134,8 +135,7 @@ class MessageRepository:
         *,
         run_id: str | None = None,
         branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
+        expected: Mark | Literal[0] | None = None,
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
@@ -152,8 +152,7 @@ class MessageRepository:
         *,
         run_id: str | None = None,
         branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
+        expected: Mark | Literal[0] | None = None,
         message: ChatMessage | None = None,
         idempotency_key: str | None = None,
         format: str | None = None,
@@ -174,7 +173,7 @@ class MessageRepository:
         *,
         run_id: str | None = None,
         branch: int | None = None,
-        expected: str | None = None,
+        expected: Mark | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         on_difference: Literal["error", "branch"] = "error",
@@ -207,9 +206,9 @@ class MessageRepository:
         limit: int = 20,
         cursor: str | None = None,
     ) -> Page[Hit]: ...
-    def pop(self, thread_id: str, *, branch: int | None = None, expected: str | None = None) -> ChatMessage | None: ...
+    def pop(self, thread_id: str, *, branch: int | None = None, expected: Mark | None = None) -> ChatMessage | None: ...
     def rewind(
-        self, thread_id: str, to: ChatMessage | str | None, *, branch: int | None = None, expected: str | None = None
+        self, thread_id: str, to: ChatMessage | str | None, *, branch: int | None = None, expected: Mark | None = None
     ) -> Sequence[ChatMessage]: ...
     def alternatives(self, thread_id: str, message: ChatMessage | str) -> Sequence[Alternative]: ...
     def remove(self, thread_id: str, message_id: str) -> ChatMessage: ...
@@ -223,7 +222,7 @@ class BranchRepository:
         *,
         branch: int | None = None,
         activate: bool = True,
-        expected: str | None = None,
+        expected: Mark | None = None,
     ) -> Branch: ...
     def activate(self, thread_id: str, branch: int) -> Branch: ...
     def list(self, thread_id: str) -> Sequence[Branch]: ...

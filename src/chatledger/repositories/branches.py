@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
-from chatledger.models import Branch, ChatMessage
+from chatledger.models import Branch, ChatMessage, Mark
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.branches import activate_branch, branches_of, fork_at, get_branch
@@ -25,7 +25,7 @@ class BranchRepository:
         *,
         branch: int | None = None,
         activate: bool = True,
-        expected: str | None = None,
+        expected: Mark | None = None,
     ) -> Branch:
         """Create a branch that shares the messages up to and including `at`, a message or its id; None shares nothing.
         It copies no message. `messages.append(…, after=…)` forks and appends in one call.

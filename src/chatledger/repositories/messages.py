@@ -29,6 +29,7 @@ from chatledger.models import (
     ChatMessage,
     Hit,
     Loss,
+    Mark,
     Messages,
     Oldest,
     Page,
@@ -97,8 +98,7 @@ class MessageRepository:
         *,
         run_id: str | None = None,
         branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
+        expected: Mark | Literal[0] | None = None,
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
@@ -135,8 +135,7 @@ class MessageRepository:
         `expected`, the mark of a history or an append, makes the append conditional: it raises VersionConflict if the
         branch changed since, or if another branch is active and `branch` names none. A message changes the branch, and
         so do a piece of a live draft, an output, a redaction, other rules, and a fork or an activation while it is the
-        active one. `expected_version` compares only the version of the branch that `branch` names; without `branch` it
-        is an InvalidArgument in a thread of several branches. A repeat succeeds whatever is expected.
+        active one. `expected=0` says that the branch has no message yet. A repeat succeeds whatever is expected.
 
         If the message at the end is partial, a batch of one message with the same id, no longer partial, completes it
         in its place. Any other batch raises DraftLive while the writer of that message holds its lease, at every level
@@ -180,7 +179,6 @@ class MessageRepository:
             run_id=run_id,
             branch=branch,
             expected=expected,
-            expected_version=expected_version,
             idempotency_key=idempotency_key,
             rules=rules,
             default_rules=self._scope.rules,
@@ -202,8 +200,7 @@ class MessageRepository:
         *,
         run_id: str | None = None,
         branch: int | None = None,
-        expected: str | None = None,
-        expected_version: int | None = None,
+        expected: Mark | Literal[0] | None = None,
         message: ChatMessage | None = None,
         idempotency_key: str | None = None,
         format: str | None = None,  # noqa: A002 - the word of the tables and of the command line
@@ -266,7 +263,6 @@ class MessageRepository:
             run_id=run_id,
             branch=branch,
             expected=expected,
-            expected_version=expected_version,
             idempotency_key=idempotency_key,
             rules=rules,
             default_rules=self._scope.rules,
@@ -289,7 +285,7 @@ class MessageRepository:
         *,
         run_id: str | None = None,
         branch: int | None = None,
-        expected: str | None = None,
+        expected: Mark | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         on_difference: Literal["error", "branch"] = "error",
@@ -329,7 +325,7 @@ class MessageRepository:
         messages: Sequence[ChatMessage],
         options: dict[str, Any],
         *,
-        expected: str | None,
+        expected: Mark | None,
         anew: bool,
     ) -> Appended:
         branch = options["branch"]
@@ -370,7 +366,7 @@ class MessageRepository:
         scope.count(request, appended)
         return appended
 
-    async def _shorten(self, history: Section, branch: int | None, at: int, expected: str | None) -> Appended:
+    async def _shorten(self, history: Section, branch: int | None, at: int, expected: Mark | None) -> Appended:
         window = Asked.of(self._scope.tenant, history.thread_id, branch)
         mark = read_expected(expected or history.mark, window.thread, branch)
         return await self._scope.write(
@@ -631,7 +627,7 @@ class MessageRepository:
         return await self._scope.read(lambda sql: search(sql, request, cursor), snapshot=True)
 
     async def pop(
-        self, thread_id: str, *, branch: int | None = None, expected: str | None = None
+        self, thread_id: str, *, branch: int | None = None, expected: Mark | None = None
     ) -> ChatMessage | None:
         """Remove the newest message of the branch (None: the active one), in place, and return it; None if the branch
         is empty. It is `rewind` by one message, at any level of the rules: the branch gets a new position and
@@ -657,7 +653,7 @@ class MessageRepository:
         to: ChatMessage | str | None,
         *,
         branch: int | None = None,
-        expected: str | None = None,
+        expected: Mark | None = None,
     ) -> Sequence[ChatMessage]:
         """Remove all messages after `to`, a message or its id, from the branch (None: the active one), in place, and
         return them in order; `to` None removes all. It makes no branch. Another branch that shares some of the messages

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Header
 
+from chatledger.errors import InvalidArgument
+from chatledger.models import Mark
 from chatledger.storage.schema.text import encode_key
 
 
@@ -30,8 +32,24 @@ async def _mark(
     if_match: Annotated[
         str | None, Header(description="Write only at this mark of the branch, the `ETag` of a read; else 412.")
     ] = None,
-) -> str | None:
-    return None if if_match is None or if_match.strip() == "*" else without_quotes(if_match)
+) -> Mark | None:
+    return None if if_match is None or if_match.strip() == "*" else Mark(without_quotes(if_match))
+
+
+async def _state(
+    mark: Annotated[Mark | None, Depends(_mark)],
+    if_none_match: Annotated[
+        str | None, Header(description="`*`: write only if the branch has no message yet; else 412.")
+    ] = None,
+) -> Mark | Literal[0] | None:
+    """Raises InvalidArgument for a tag, which says nothing about a write."""
+    if if_none_match is None:
+        return mark
+    if if_none_match.strip() != "*":
+        raise InvalidArgument("If-None-Match", "must be * with a write; send the mark that you have read in If-Match")
+    if mark is not None:
+        raise InvalidArgument("If-None-Match", "cannot be combined with If-Match; pass one of them")
+    return 0
 
 
 def without_quotes(tag: str) -> str:
@@ -41,5 +59,7 @@ def without_quotes(tag: str) -> str:
 
 IdempotencyKey = Annotated[str | None, Depends(_key)]
 """The header `Idempotency-Key`."""
-ExpectedMark = Annotated[str | None, Depends(_mark)]
+ExpectedMark = Annotated[Mark | None, Depends(_mark)]
 """The mark in the header `If-Match`."""
+ExpectedState = Annotated[Mark | Literal[0] | None, Depends(_state)]
+"""The mark in the header `If-Match`, or 0 for `If-None-Match: *`."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, Put, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger import ChatMessage, Ledger, Put, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import DraftLive, RunConflict
 from tests.faults.machine.model import Model, ModelThread, Scope, answers, open_calls
 
@@ -105,10 +105,8 @@ class Base(RuleBasedStateMachine):
     def _refusal(
         self, thread: str, found: ModelThread, messages: list[ChatMessage], options: dict[str, Any]
     ) -> type[Exception] | None:
-        expected, run = options.get("expected_version"), options.get("run_id")
-        if expected is not None and len(found.branches) > 1:
-            return InvalidArgument
-        if expected is not None and expected != found.end:
+        run = options.get("run_id")
+        if options.get("expected") == 0 and found.end:
             return VersionConflict
         if found.is_live:
             return DraftLive

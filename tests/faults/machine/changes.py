@@ -109,7 +109,7 @@ class ChangeRules(Base):
         if found is None:
             return
         mark = found.marks[-1] if marked and number is None and found.marks else None
-        popping = self.own.messages.pop(thread, branch=number, expected=None if mark is None else mark.text)
+        popping = self.own.messages.pop(thread, branch=number, expected=None if mark is None else mark.mark)
         if number is not None and number >= len(found.branches):
             self.refuses(BranchNotFound, popping)
             return

@@ -9,7 +9,7 @@ from chatledger import ChatMessage, Newest, RuleViolation, VersionConflict
 from chatledger.errors import DraftLive, IdConflict
 from tests.conversations import assistant, call, result, user
 from tests.faults.machine.base import Base, has_removed, needs, run_ids, texts, threads
-from tests.faults.machine.model import Mark, ModelThread, open_calls
+from tests.faults.machine.model import ModelThread, Seen, open_calls
 
 
 def is_open(found: ModelThread) -> bool:
@@ -39,9 +39,9 @@ class MessageRules(Base):
     def append_result(self, number: int, text: str) -> None:
         self.append_as(self.first(is_open)[0], [result(f"call_{number}", text)])
 
-    @rule(thread=threads, version=st.integers(0, 6))
-    def append_if_at(self, thread: str, version: int) -> None:
-        self.append_as(thread, [user("at"), assistant("!")], expected_version=version)
+    @rule(thread=threads)
+    def append_if_empty(self, thread: str) -> None:
+        self.append_as(thread, [user("at"), assistant("!")], expected=0)
 
     @rule(thread=threads, key=st.sampled_from(["k1", "k2"]))
     def append_with_a_key(self, thread: str, key: str) -> None:
@@ -89,8 +89,8 @@ class MessageRules(Base):
     def mark(self, thread: str) -> None:
         found = self.model.threads.get(thread)
         if found is not None:
-            text = self.do(self.own.messages.history(thread, Newest(1))).mark
-            found.marks.append(Mark(text, found.active, found.branch.writes))
+            mark = self.do(self.own.messages.history(thread, Newest(1))).mark
+            found.marks.append(Seen(mark, found.active, found.branch.writes))
 
     @needs(has_marks)
     @rule()
@@ -98,10 +98,10 @@ class MessageRules(Base):
         thread, found = self.first(has_marks)
         mark = found.marks[-1]
         if found.is_current(mark):
-            nothing = self.do(self.own.messages.append(thread, [], expected=mark.text))
-            assert (nothing.last_seq, nothing.mark) == (found.end, mark.text)
+            nothing = self.do(self.own.messages.append(thread, [], expected=mark.mark))
+            assert (nothing.last_seq, nothing.mark) == (found.end, mark.mark)
         else:
-            appending = self.own.messages.append(thread, [user("at"), assistant("!")], expected=mark.text)
+            appending = self.own.messages.append(thread, [user("at"), assistant("!")], expected=mark.mark)
             self.refuses(VersionConflict, appending)
 
     @rule(thread=threads)

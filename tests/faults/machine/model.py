@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatledger import ChatMessage, TextPart, ToolCall
+from chatledger import ChatMessage, Mark, TextPart, ToolCall
 from chatledger.models import CallPlace
 from chatledger.models.messages import is_redacted
 
@@ -47,8 +47,8 @@ class Change:
 
 
 @dataclass
-class Mark:
-    text: str
+class Seen:
+    mark: Mark
     branch: int
     writes: int
 
@@ -62,7 +62,7 @@ class ModelThread:
     archived: bool = False
     branches: list[ModelBranch] = field(default_factory=lambda: [ModelBranch()])
     active: int = 0
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[Seen] = field(default_factory=list)
     """Marks of branches that were active then."""
     forms: dict[str, list[ChatMessage]] = field(default_factory=dict)
     """The forms that a stored message had before it was revised or redacted, by its id."""
@@ -100,7 +100,7 @@ class ModelThread:
         if activate:
             self.active = len(self.branches) - 1
 
-    def is_current(self, mark: Mark) -> bool:
+    def is_current(self, mark: Seen) -> bool:
         return mark.branch == self.active and mark.writes == self.branch.writes
 
     # --- Messages by id

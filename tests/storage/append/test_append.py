@@ -93,10 +93,10 @@ async def test_a_second_call_without_ids_is_a_second_turn(ledger: Ledger) -> Non
     assert (await ledger.messages.history("t")).last_seq == 10
 
 
-async def test_a_repeat_with_expected_version_gives_the_first_result(ledger: Ledger) -> None:
+async def test_a_repeat_on_an_empty_branch_gives_the_first_result(ledger: Ledger) -> None:
     await thread(ledger)
-    await ledger.messages.append("t", turn(ids="m"), expected_version=0)
-    assert (await ledger.messages.append("t", turn(ids="m"), expected_version=0)).replayed
+    await ledger.messages.append("t", turn(ids="m"), expected=0)
+    assert (await ledger.messages.append("t", turn(ids="m"), expected=0)).replayed
 
 
 async def test_a_repeat_of_tool_results_alone_gives_the_first_result(ledger: Ledger) -> None:
@@ -175,12 +175,12 @@ async def test_an_unknown_branch_is_not_found(ledger: Ledger) -> None:
     assert caught.value.branch == 7
 
 
-async def test_another_version_than_expected_is_a_conflict(ledger: Ledger) -> None:
+async def test_a_branch_that_is_expected_to_be_empty_and_is_not_is_a_conflict(ledger: Ledger) -> None:
     await thread(ledger)
     await ledger.messages.append("t", turn())
     with pytest.raises(VersionConflict) as caught:
-        await ledger.messages.append("t", [user("a")], expected_version=4)
-    assert (caught.value.expected, caught.value.actual) == (4, 5)
+        await ledger.messages.append("t", [user("a")], expected=0)
+    assert (caught.value.expected, caught.value.actual) == (0, 5)
 
 
 async def test_a_refused_message_writes_nothing_of_its_batch(ledger: Ledger) -> None:
@@ -192,9 +192,9 @@ async def test_a_refused_message_writes_nothing_of_its_batch(ledger: Ledger) -> 
     assert await ledger.runs.find("r") is None
 
 
-async def test_of_racing_appends_with_one_expected_version_one_wins(ledger: Ledger) -> None:
+async def test_of_racing_appends_to_an_empty_branch_one_wins(ledger: Ledger) -> None:
     await thread(ledger)
-    appends = [ledger.messages.append("t", [user(str(n))], expected_version=0) for n in range(8)]
+    appends = [ledger.messages.append("t", [user(str(n))], expected=0) for n in range(8)]
     outcomes = await asyncio.gather(*appends, return_exceptions=True)
     assert sum(not isinstance(outcome, BaseException) for outcome in outcomes) == 1
     assert sum(isinstance(outcome, VersionConflict) for outcome in outcomes) == 7
@@ -257,8 +257,8 @@ async def test_only_the_guard_stops_a_stale_tip(pg_database: Database, monkeypat
 async def test_a_stale_tip_never_refuses(database: Database) -> None:
     async with database.open() as ledger, database.open() as other:
         await wait_for(ledger, "a")
-        await other.messages.append("t", [result("a")])
-        stored = await ledger.messages.append("t", [user("next")], expected_version=3)
+        mark = (await other.messages.append("t", [result("a")])).mark
+        stored = await ledger.messages.append("t", [user("next")], expected=mark)
         assert stored.messages[0].seq == 4
 
 
@@ -355,9 +355,9 @@ async def test_a_run_of_another_thread_is_a_conflict_on_a_cached_tip(ledger: Led
     await thread(ledger, "other")
     await ledger.messages.append("other", [user("x")], run_id="r")
     await thread(ledger)
-    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+    mark = (await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])).mark
     with pytest.raises(RunConflict):
-        await ledger.messages.append("t", [result("a")], run_id="r", expected_version=2)
+        await ledger.messages.append("t", [result("a")], run_id="r", expected=mark)
 
 
 # --- on_open_calls, close_open_calls, partial -------------------------------------------------------------------------

@@ -94,7 +94,7 @@ async def test_a_refused_append_creates_nothing(ledger: Ledger, database: Databa
     with pytest.raises(RunConflict):
         await ledger.messages.append("t", turn(), run_id="run of s", create=True)
     with pytest.raises(VersionConflict):
-        await ledger.messages.append("t", turn(), branch=0, expected_version=3, create=True)
+        await ledger.messages.append("s", turn(), branch=0, expected=0, create=True)
     with pytest.raises(InvalidArgument):
         await ledger.messages.append("t", turn(), expected=mark, create=True)
     with pytest.raises(Exception, match="has no branch 3"):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, Literal
 
 import pytest
 
 from chatledger import (
     ChatMessage,
-    InvalidArgument,
     Ledger,
+    Mark,
     Newest,
     Oldest,
     Pace,
@@ -21,7 +21,7 @@ from chatledger import (
     Turns,
     VersionConflict,
 )
-from chatledger.errors import DraftLive, IdConflict
+from chatledger.errors import IdConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import advance, fork_at
 from tests.conftest import Database
@@ -39,7 +39,7 @@ async def asked(ledger: Ledger) -> Ledger:
     return ledger
 
 
-async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> VersionConflict:
+async def refuse(ledger: Ledger, mark: Mark, *, branch: int | None = None) -> VersionConflict:
     """Every call that takes the mark refuses it, and nothing is written."""
     before = [(one.branch, one.last_seq) for one in await ledger.branches.list("t")]
     calls: list[Awaitable[Any]] = [
@@ -153,143 +153,35 @@ async def make_again(ledger: Ledger) -> None:
 MOVES = [append, fork, fork_and_append, fork_aside, activate_there_and_back, add_an_output, make_again]
 
 
-@pytest.mark.parametrize("by", ["itself", "another"])
-@pytest.mark.parametrize("move", MOVES, ids=lambda move: move.__name__)
-async def test_every_change_makes_a_mark_stale(
-    asked: Ledger, database: Database, move: Callable[[Ledger], Awaitable[None]], by: str
-) -> None:
-    """Also for a ledger that has the tip of the branch in its cache."""
-    mark = (await asked.messages.history("t")).mark
-    if by == "itself":
-        await move(asked)
-    else:
-        async with database.open() as other:
-            await move(other)
-    conflict = await refuse(asked, mark)
-    assert (conflict.thread_id, conflict.expected) == ("t", 2)
-    active = (await asked.threads.get("t")).active_branch
-    assert conflict.branch == active
-    if active:
-        assert "the mark is of branch 0, which is no longer the active branch" in str(conflict)
-    assert (await refuse(asked, mark, branch=0)).branch == 0
-
-
-async def test_a_mark_of_the_other_answer_is_refused_at_the_same_version(asked: Ledger) -> None:
-    mark = (await asked.messages.history("t")).mark
-    await fork_and_append(asked)
-    assert (await asked.messages.history("t")).last_seq == 2
-    with pytest.raises(
-        VersionConflict, match="branch 1 of thread 't' is still at version 2, but the mark is of branch 0"
-    ):
-        await asked.messages.append("t", [user("next")], expected=mark)
-
-
-async def test_a_piece_of_a_live_draft_makes_a_mark_stale(asked: Ledger) -> None:
-    async with asked.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
-        mark = (await asked.branches.get("t")).mark
-        with pytest.raises(DraftLive):
-            await asked.messages.append("t", [user("next")], expected=mark)
-        await draft.feed("piece")
-        await draft.flush()
-        with pytest.raises(VersionConflict, match="still at version 3, but a draft, an output"):
-            await asked.messages.append("t", [user("next")], expected=mark)
-
-
-async def test_a_stale_mark_does_not_sync(asked: Ledger) -> None:
-    before = await asked.messages.history("t")
-    sent = [*before.messages, user("next")]
-    await append(asked)
-    with pytest.raises(VersionConflict):
-        await asked.messages.sync("t", [*sent, assistant("more")], expected=before.mark)
-    assert (await asked.messages.sync("t", sent, expected=before.mark)).replayed
-
-
-async def test_a_repeat_is_a_repeat_whatever_is_expected(asked: Ledger) -> None:
-    mark = (await asked.branches.get("t")).mark
-    first = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
-    again = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
-    assert (again.replayed, again.mark) == (True, first.mark)
-    await append(asked)
-    again = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
-    await refuse(asked, again.mark)
-
-
-# --- What is no mark --------------------------------------------------------------------------------------------------
-
-
-GARBAGE = ["", "x", "2", "é" * 32, "A" * 31, "A" * 33, "A" * 36, "A" * 31 + "!", "\ud800", "A" * 32]
-
-
-@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
-async def test_an_invalid_mark_is_refused_before_anything_is_sent(asked: Ledger, garbage: str) -> None:
-    calls: list[tuple[str, Callable[[], Any]]] = [
-        ("expected", lambda: asked.messages.append("t", [user("next")], expected=garbage)),
-        ("expected", lambda: asked.messages.sync("t", [], expected=garbage)),
-        ("expected", lambda: fork_at(scope_of(asked), "t", 1, expected=garbage)),
-        ("mark", lambda: advance(scope_of(asked), "t", garbage)),
-    ]
-    for name, make in calls:
-        with pytest.raises(InvalidArgument, match=r"mark") as caught:
-            await make()
-        assert caught.value.argument == name
-    with pytest.raises(InvalidArgument):
-        asked.messages.stream("t", expected=garbage)
-
-
-async def test_the_mark_of_another_thread_is_refused(asked: Ledger) -> None:
-    await asked.threads.create("u")
-    with pytest.raises(InvalidArgument, match="expected is a mark of another thread"):
-        await asked.messages.append("t", [user("next")], expected=(await asked.branches.get("u")).mark)
-    own = asked.tenant("another tenant")
-    await own.threads.create("t")
-    with pytest.raises(VersionConflict):
-        await own.messages.append("t", [user("next")], expected=(await asked.branches.get("t")).mark)
-
-
-async def test_a_mark_contradicts_another_branch_and_a_version(asked: Ledger) -> None:
-    mark = (await asked.branches.get("t")).mark
-    with pytest.raises(InvalidArgument, match="expected is a mark of branch 0, but branch=1 was given"):
-        await asked.messages.append("t", [user("next")], expected=mark, branch=1)
-    with pytest.raises(InvalidArgument, match="expected_version cannot be combined with expected"):
-        await asked.messages.append("t", [user("next")], expected=mark, expected_version=2)
-
-
-# --- Versions ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("by", ["itself", "another"])
-@pytest.mark.parametrize("activate", [True, False])
-async def test_a_version_without_a_branch_is_ambiguous_once_the_thread_is_forked(
-    asked: Ledger, database: Database, activate: bool, by: str
-) -> None:
-    await asked.messages.append("t", [user("a"), assistant("b")], expected_version=2)
-    async with database.open() as other:
-        await fork_at(scope_of(asked if by == "itself" else other), "t", 1, activate=activate)
+async def test_an_empty_branch_is_expected_whichever_branch_it_is(asked: Ledger) -> None:
     for batch in ([user("next")], []):
-        with pytest.raises(
-            InvalidArgument, match=r"expected_version needs branch=.*pass expected= instead, the mark"
-        ) as caught:
-            await asked.messages.append("t", batch, expected_version=4)
-        assert caught.value.argument == "expected_version"
-    stored = await asked.messages.append("t", [user("next")], branch=0, expected_version=4)
-    assert stored.messages[0].seq == 5
+        with pytest.raises(VersionConflict):
+            await asked.messages.append("t", batch, expected=0)
+    await fork_at(scope_of(asked), "t", 0)
+    stored = await asked.messages.append("t", [user("another beginning")], expected=0)
+    assert (stored.messages[0].branch, stored.messages[0].seq) == (1, 1)
+    with pytest.raises(VersionConflict) as caught:
+        await asked.messages.append("t", [user("next")], expected=0, branch=0)
+    assert (caught.value.branch, caught.value.expected, caught.value.actual) == (0, 0, 2)
+
+
+async def test_of_two_writers_one_begins_a_new_thread(asked: Ledger) -> None:
+    begun = await asked.messages.append("new", [user("mine")], expected=0, create=True)
     with pytest.raises(VersionConflict):
-        await asked.messages.append("t", [assistant("x")], branch=1, expected_version=4)
+        await asked.messages.append("new", [user("mine")], expected=0, create=True)
+    assert [message.text for message in await asked.messages.history("new")] == ["mine"]
+    assert begun.last_seq == 1
 
 
-async def test_neither_a_mark_nor_a_version_costs_a_round_trip(pg_database: Database) -> None:
+async def test_a_mark_costs_no_round_trip(pg_database: Database) -> None:
     async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger:
         await ledger.threads.create("t")
-        mark, version = "", 0
+        mark: Mark | Literal[0] = 0
         trips = []
-        for number in range(6):
+        for _ in range(6):
             before = proxy.round_trips
-            if number % 2:
-                stored = await ledger.messages.append("t", turn(), expected=mark)
-            else:
-                stored = await ledger.messages.append("t", turn(), expected_version=version)
+            mark = (await ledger.messages.append("t", turn(), expected=mark)).mark
             trips.append(proxy.round_trips - before)
-            mark, version = stored.mark, stored.last_seq
     assert trips[2:] == [1] * 4
 
 
@@ -298,15 +190,14 @@ async def test_neither_a_mark_nor_a_version_costs_a_round_trip(pg_database: Data
 
 async def test_an_append_of_nothing_compares_and_writes_nothing(asked: Ledger) -> None:
     mark = (await asked.branches.get("t")).mark
-    for expectation in ({}, {"expected": mark}, {"expected_version": 2}, {"branch": 0, "expected_version": 2}):
+    for expectation in ({}, {"expected": mark}, {"branch": 0, "expected": mark}):
         nothing = await asked.messages.append("t", [], **expectation)
         assert (nothing.last_seq, nothing.messages) == (2, [])
         assert (nothing.replayed, nothing.mark) == (False, mark)
-    for wrong in (1, 3):
-        with pytest.raises(VersionConflict):
-            await asked.messages.append("t", [], expected_version=wrong)
+    with pytest.raises(VersionConflict):
+        await asked.messages.append("t", [], expected=0)
     with pytest.raises(ThreadNotFound):
-        await asked.messages.append("nowhere", [], expected_version=0)
+        await asked.messages.append("nowhere", [], expected=0)
     assert (await asked.branches.get("t")).mark == mark
 
 
@@ -328,7 +219,7 @@ async def test_completing_a_partial_message_compares_what_is_expected(asked: Led
     begun = await asked.messages.append("t", [assistant("so f", state="partial", message_id="p")])
     whole = [assistant("so far so good", message_id="p")]
     with pytest.raises(VersionConflict):
-        await asked.messages.append("t", whole, expected_version=2)
+        await asked.messages.append("t", whole, expected=0)
     stale = begun.mark
     await advance(scope_of(asked), "t", stale)
     with pytest.raises(VersionConflict):

@@ -250,7 +250,7 @@ async def test_a_refused_append_leaves_nothing_behind(pg_database: Database) -> 
         with pytest.raises(RunConflict, match="r of other"):
             await ledger.messages.append("new", turn(), create=True, run_id="r of other")
         with pytest.raises(VersionConflict):
-            await ledger.messages.append("t", turn(), expected_version=3)
+            await ledger.messages.append("t", turn(), expected=0)
         await ledger.messages.append("t", [user("m", message_id="m")])
         await fork_at(scope_of(ledger), "t", 5)
         with pytest.raises(IdConflict):

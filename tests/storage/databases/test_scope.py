@@ -207,7 +207,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.messages.append("mine", turn(), after=f"{ids.message}0"),
         lambda s, ids: s.messages.append(ids.thread, []),
         lambda s, ids: s.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run),
-        lambda s, ids: s.messages.append(ids.thread, turn(), branch=1, expected_version=5),
+        lambda s, ids: s.messages.append(ids.thread, turn(), branch=1, expected=0),
         lambda s, ids: s.messages.append("mine", turn(ids=ids.message)),
         lambda s, ids: s.messages.append("mine", turn(), run_id=ids.run),
         lambda s, ids: s.messages.append("mine", [user("?")], idempotency_key=ids.key),

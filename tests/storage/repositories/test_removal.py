@@ -13,6 +13,7 @@ from chatledger import (
     Feedback,
     InvalidArgument,
     Ledger,
+    Mark,
     Put,
     RuleViolation,
     ThreadNotFound,
@@ -178,7 +179,7 @@ async def test_errors_of_pop_rewind_and_retract(ledger: Ledger) -> None:
     with pytest.raises(MessageNotFound):
         await ledger.messages.remove("t", "m")
     with pytest.raises(InvalidArgument):
-        await ledger.messages.pop("t", expected="no mark")
+        await ledger.messages.pop("t", expected=Mark("no mark"))
     assert (await ledger.messages.history("t")).last_seq == 5
 
 

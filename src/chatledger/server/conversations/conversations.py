@@ -8,7 +8,7 @@ from typing import Any
 from chatledger.errors import IdConflict, MessageNotFound, ThreadNotFound, VersionConflict
 from chatledger.ids import derived_id, new_id
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, Oldest, Thread
+from chatledger.models import ChatMessage, Mark, Oldest, Thread
 from chatledger.models.weight import apart
 from chatledger.server.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
@@ -93,7 +93,7 @@ async def _was_removed(ledger: Ledger, conversation_id: str, message_id: str) ->
         return False
 
 
-async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage, mark: str) -> bool:
+async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage, mark: Mark) -> bool:
     """Whether the stored message is the given one, or was before it was revised or redacted: then a repeat of its
     append is known. The mark lets nothing be stored if the message was removed meanwhile.
     """

@@ -18,7 +18,7 @@ from chatledger.repositories.history import History, history_of
 from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.bodies import Append, Items, LostValue, Message, MessagePage, Stored, items
 from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
-from chatledger.server.headers import ExpectedMark, IdempotencyKey
+from chatledger.server.headers import ExpectedState, IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting_part, fitting_section, require_fitting, require_small_answer
 from chatledger.server.paths import MessageId, ThreadId
@@ -99,7 +99,7 @@ async def append_messages(
     body: Append,
     response: Response,
     idempotency_key: IdempotencyKey,
-    expected: ExpectedMark,
+    expected: ExpectedState,
 ) -> Stored:
     """Append messages, all or none. Send the same request again if its answer was lost, with the same key or with ids
     in the messages: a repeat returns 200 with `replayed` and stores nothing. A token of scope `ask` appends `messages`

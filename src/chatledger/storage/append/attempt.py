@@ -18,7 +18,6 @@ from chatledger.errors import (
     BranchNotFound,
     ChatLedgerError,
     DraftLive,
-    InvalidArgument,
     RuleViolation,
     StorageError,
     ThreadNotFound,
@@ -236,21 +235,12 @@ def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
         raise ThreadNotFound(request.thread_id)
     if seen.branch is None or seen.tip is None:
         raise BranchNotFound(request.thread_id, seen.active_branch if request.branch is None else request.branch)
-    if request.expected is not None and request.expected != (seen.branch, seen.tip.last_seq, seen.stamp):
-        raise moved_since(request.expected, request.thread_id, seen.branch, seen.tip.last_seq)
-    if request.expected_version is not None:
-        if request.branch is None and seen.forked:
-            raise InvalidArgument("expected_version", _AMBIGUOUS)
-        if request.expected_version != seen.tip.last_seq:
-            expected, actual = request.expected_version, seen.tip.last_seq
-            raise VersionConflict("branch", expected, actual, thread_id=request.thread_id, branch=seen.branch)
+    expected, last_seq = request.expected, seen.tip.last_seq
+    if expected == 0 and last_seq:
+        raise VersionConflict("branch", 0, last_seq, thread_id=request.thread_id, branch=seen.branch)
+    if expected and expected != (seen.branch, last_seq, seen.stamp):
+        raise moved_since(expected, request.thread_id, seen.branch, last_seq)
     return seen.branch, seen.tip
-
-
-_AMBIGUOUS = (
-    "needs branch=, because the thread has several branches; or pass expected= instead, the mark of the history or "
-    "append that you build on"
-)
 
 
 _MESSAGE_ID = """

@@ -12,9 +12,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
-from chatledger.arguments import AFTER, BOOL, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
+from chatledger.arguments import (
+    AFTER,
+    BOOL,
+    INT_OR_NONE,
+    MESSAGES,
+    ON_OPEN_CALLS,
+    RULES_OR_NONE,
+    STR_OR_NONE,
+    Kind,
+    require,
+)
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel, Thread
@@ -79,8 +89,8 @@ class AppendRequest:
     rows: tuple[EncodedMessage, ...]
     now: datetime
     branch: int | None = None
-    expected: Mark | None = None
-    expected_version: int | None = None
+    expected: Mark | Literal[0] | None = None
+    """The state of the branch that the caller has read; 0: it has no message yet."""
     rules: RulesLevel | None = None
     default_rules: RulesLevel = "strict"
     close_open_calls: bool = False
@@ -191,8 +201,7 @@ def make_request(
     limits: Limits | None,
     run_id: str | None = None,
     branch: int | None = None,
-    expected: str | None = None,
-    expected_version: int | None = None,
+    expected: str | Literal[0] | None = None,
     idempotency_key: str | None = None,
     rules: RulesLevel | None = None,
     default_rules: RulesLevel = "strict",
@@ -212,10 +221,9 @@ def make_request(
     the batch may have any size. With `user_id`, only that user's threads exist for the append.
     """
     require_messages(messages)
-    strings, numbers = {type(run_id), type(expected), type(idempotency_key)}, {type(branch), type(expected_version)}
-    if not (strings <= STR_OR_NONE.plain and numbers <= INT_OR_NONE.plain):
-        require(STR_OR_NONE, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
-        require(INT_OR_NONE, branch=branch, expected_version=expected_version)
+    if not ({type(run_id), type(idempotency_key)} <= STR_OR_NONE.plain and type(branch) in INT_OR_NONE.plain):
+        require(STR_OR_NONE, run_id=run_id, idempotency_key=idempotency_key)
+        require(INT_OR_NONE, branch=branch)
     if rules is not None or type(on_open_calls) is not str or on_open_calls != "error":
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
@@ -257,10 +265,7 @@ def make_request(
         rows=rows,
         now=datetime.now(UTC),
         branch=branch,
-        expected=None
-        if expected is None
-        else read_expected(expected, thread, branch, expected_version=expected_version),
-        expected_version=expected_version,
+        expected=None if expected is None else _read_expected(expected, thread, branch),
         rules=rules,
         default_rules=default_rules,
         close_open_calls=on_open_calls != "error",
@@ -279,16 +284,25 @@ def make_request(
     return request
 
 
-def read_expected(expected: str, thread: str, branch: int | None, *, expected_version: int | None = None) -> Mark:
-    """Raises InvalidArgument if the text is no mark of the thread, or if another argument contradicts it."""
+def read_expected(expected: str, thread: str, branch: int | None) -> Mark:
+    """Raises InvalidArgument if the text is no mark of the thread, or if `branch` contradicts it."""
     mark = read_mark(expected, thread, "expected")
     if branch is not None and branch != mark.branch:
         raise InvalidArgument(
             "expected", f"is a mark of branch {mark.branch}, but branch={branch} was given; pass only expected"
         )
-    if expected_version is not None:
-        raise InvalidArgument("expected_version", "cannot be combined with expected, which contains the version")
     return mark
+
+
+def _read_expected(expected: str | Literal[0], thread: str, branch: int | None) -> Mark | Literal[0]:
+    """Raises InvalidArgument."""
+    if expected == 0 and type(expected) is int:
+        return 0
+    require(_EXPECTED, expected=expected)
+    return read_expected(cast(str, expected), thread, branch)
+
+
+_EXPECTED = Kind("a mark, or 0 for a branch without a message", str)
 
 
 def moved_since(mark: Mark, thread_id: str, branch: int, version: int) -> VersionConflict:

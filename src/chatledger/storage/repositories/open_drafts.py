@@ -46,7 +46,6 @@ def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, sinc
         rows=(),
         branch=key.branch,
         expected=None,
-        expected_version=None,
         after=None,
         interrupt=True,
         now=datetime.now(UTC),
