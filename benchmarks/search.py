@@ -82,10 +82,10 @@ def _call(ledger: Ledger, query: str, options: Mapping[str, Any], hits: int) -> 
 
 
 async def _fill(ledger: Ledger, words: _Words, thread: str, length: int, user_id: str | None) -> None:
-    said = words.messages()
+    said, owner = words.messages(), ledger if user_id is None else ledger.user(user_id)
     for start in range(0, length, BATCH):
         batch = [next(said) for _ in range(min(BATCH, length - start))]
-        await ledger.messages.append(thread, batch, create=True, user_id=user_id)
+        await owner.messages.append(thread, batch, create=True)
 
 
 class _Words:

@@ -54,7 +54,7 @@ async def _append_rows(ledger: Ledger, extent: Extent) -> list[Row]:
         await ledger.messages.append(warm, _turn(number))
 
     async def create(number: int) -> None:
-        await ledger.messages.append(f"new {next(new)}", _turn(number), create=True, user_id="ada")
+        await ledger.user("ada").messages.append(f"new {next(new)}", _turn(number), create=True)
 
     async def create_apart(number: int) -> None:
         thread = await ledger.user("ada").threads.create()

@@ -351,6 +351,39 @@ def _follow(node: ast.Call, source: Source) -> str | None:
     return _again(f"{of}.messages.follow", given, named)
 
 
+_PLACED = re.compile(r"""^f?["']|message_id$|_id$|\bid_?\)?$""")
+"""What names a message by its id, by its source. A seq is left to the reader."""
+
+
+def _creates(node: ast.Call, source: Source) -> str | None:
+    """`append(t, m, create=True, title=x, user_id=u)` as `user(u)…append(t, m, create=NewThread(title=x))`."""
+    assert isinstance(node.func, ast.Attribute)
+    of, given, named = source(node.func.value), list(map(source, node.args)), _named(node, source)
+    if not of.endswith("messages"):
+        return None
+    fields: dict[str, str] = {}
+    if "create" in named:
+        fields = {name: named.pop(name) for name in ("title", "kind") if name in named}
+    if fields:
+        named["create"] = _again("NewThread", [], fields)
+    if "after" in named and _PLACED.search(named["after"]):
+        named["reply_to"] = named.pop("after")
+    user = named.pop("user_id", "None")
+    if user != "None":
+        of = f"{of.removesuffix('.messages')}.user({user}).messages"
+    new = _again(f"{of}.{node.func.attr}", given, named)
+    return None if new == _again(source(node.func), given, _named(node, source)) else new
+
+
+def _first(*changes: Change) -> Change:
+    """The first change that changes anything; the next round finds the others."""
+
+    def change(node: ast.Call, source: Source) -> str | None:
+        return next((new for new in (one(node, source) for one in changes) if new is not None), None)
+
+    return change
+
+
 def _sees(*repositories: str) -> Change:
     """`ledger.threads.list(user_id=u)` as `ledger.user(u).threads.list()`."""
 
@@ -445,8 +478,8 @@ CALLS: dict[str, Change] = {
     "history": _history,
     "open": _opens,
     "abandoned": _abandoned,
-    "append": _append,
-    "stream": _stream,
+    "append": _first(_append, _creates),
+    "stream": _first(_stream, _creates),
     "follow": _follow,
     "archive": _archives("True"),
     "unarchive": _archives("False"),
@@ -456,7 +489,8 @@ CALLS: dict[str, Change] = {
     "erase_tenant": _erases("tenant", "erase"),
     "find_thread": _erases("thread", "find"),
     "find_user": _erases("user", "find"),
-    **{name: _sees("threads") for name in ("create", "get", "find", "list", "count", "search")},
+    **{name: _sees("threads") for name in ("create", "get", "find", "list", "count")},
+    "search": _sees("threads", "messages"),
     "usage": _sees("runs"),
     "stats": _sees(""),
     **dict.fromkeys(("messages", "calls", "runs", "scores"), _frames),

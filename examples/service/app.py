@@ -79,36 +79,27 @@ class Again(BaseModel):
 
 @app.post("/threads/{thread_id}/messages")
 async def ask(thread_id: str, body: Ask, ledger: Mine) -> StreamingResponse:
-    branch, after = (None, None) if body.edits is None else await place_of(ledger, thread_id, body.edits)
 
     async def append(on_open_calls: Literal["error", "close"]) -> ChatMessage:
         stored = await ledger.messages.append(
             thread_id,
-            [ChatMessage(role="user", content=body.text)],
+            ChatMessage.user(body.text),
             idempotency_key=f"{body.request_id}/question",
             on_open_calls=on_open_calls,
-            branch=branch,
-            after=after,
+            alternative_to=body.edits,
             create=body.edits is None,
         )
-        return stored.messages[0]
+        return stored.message
 
     try:
         question = await append("error")
     except chatledger.RuleViolation as error:
         if error.rule != "R8":
             raise
-        (*_, open_) = (await ledger.messages.history(thread_id, Newest(1), branch=branch)).messages
+        (*_, open_) = (await ledger.messages.history(thread_id, Newest(1))).messages
         async with tools.claimed(ledger, thread_id, open_, await tools.claim_of(ledger, thread_id, open_)):
             question = await append("close")
     return await streamed(answer(ledger, thread_id, body.request_id, question))
-
-
-async def place_of(ledger: Ledger, thread_id: str, message_id: str) -> tuple[int | None, int]:
-    """The branch of a message, and the seq of the message before it: 0 if there is none."""
-    old = await ledger.messages.get(thread_id, message_id)
-    before = await ledger.messages.history(thread_id, Newest(1, before=old.seq), branch=old.branch)
-    return old.branch, before.messages[-1].seq or 0 if before.messages else 0
 
 
 @app.post("/threads/{thread_id}/answers")
@@ -180,8 +171,7 @@ async def attempt(ledger: Ledger, thread_id: str, run_id: str, key: str, after: 
             run_id=run_id,
             idempotency_key=f"{key}/{number}",
             format="openai-chat",
-            branch=after.branch,
-            after=after.message_id,
+            reply_to=after,
             resume=True,
         ) as draft:
             if not draft.replayed and draft.message.tool_calls:

@@ -99,4 +99,4 @@ def _store_plan(ledger: blocking.Ledger) -> None:
     museum = ChatMessage(role="assistant", content="Take the **railway museum**: it has a steam train to ride.")
     aquarium = ChatMessage(role="assistant", content="The aquarium by the station is open until 20:00.")
     ledger.messages.append("plan", [museum], run_id="r1")
-    ledger.messages.append("plan", [aquarium], run_id="r1", after="child")
+    ledger.messages.append("plan", [aquarium], run_id="r1", reply_to="child")

@@ -12,6 +12,7 @@ import pytest
 
 from chatledger import Appended, ChatMessage, Ledger, ToolCall, ToolCallDelta, VersionConflict
 from tests.docs.pages import DOCS, code
+from tests.places import at
 
 STUBS, LOOP, _, CLAIM = code(DOCS / "guides" / "tools.md")[:4]
 
@@ -39,7 +40,9 @@ async def test_a_late_retry_hides_no_later_question(page: dict[str, Any]) -> Non
     ledger: Ledger = page["ledger"]
     question = (await ask(ledger, "Rain?")).messages[0]
     await ledger.runs.start("t", run_id="t/r1", agent="weather", model="gpt-5")
-    async with ledger.messages.stream("t", run_id="t/r1", idempotency_key="r1/0/0", after=question.message_id) as draft:
+    async with ledger.messages.stream(
+        "t", run_id="t/r1", idempotency_key="r1/0/0", reply_to=question.message_id
+    ) as draft:
         await draft.feed(ToolCallDelta(index=0, id="c", name="weather", arguments="{}"))
     await ask(ledger, "Never mind.", on_open_calls="close")
     before = await texts(ledger)
@@ -51,7 +54,7 @@ async def test_a_late_retry_hides_no_later_question(page: dict[str, Any]) -> Non
 async def test_a_question_on_another_branch_gets_its_answer_there(page: dict[str, Any]) -> None:
     ledger: Ledger = page["ledger"]
     question = (await ask(ledger, "Rain in Oslo?")).messages[0]
-    await ledger.messages.append("t", [ChatMessage(role="user", content="Rain in Rome?")], after=0)
+    await ledger.messages.append("t", [ChatMessage(role="user", content="Rain in Rome?")], alternative_to=at(1))
     message = await page["answer"](ledger, "t", "r1", question)
     assert message.text == "It is raining, asked 1 times."
     path = await ledger.messages.history("t", branch=message.branch)
@@ -65,7 +68,7 @@ async def test_an_answer_that_another_branch_overtakes_stays_on_its_own(page: di
     run_tool = page["run_tool"]
 
     async def slow_tool(call: ToolCall) -> Any:
-        await ledger.messages.append("t", [ChatMessage(role="user", content="Rain in Rome?")], after=0)
+        await ledger.messages.append("t", [ChatMessage(role="user", content="Rain in Rome?")], alternative_to=at(1))
         return await run_tool(call)
 
     page["answer"].__globals__["run_tool"] = slow_tool

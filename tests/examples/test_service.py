@@ -248,7 +248,11 @@ async def test_an_answer_goes_on_after_a_crash(client: Client, question: str, pi
     whole, _ = await client.ask(text=question, request_id="first")
     (asked, *_) = (await client.get("/threads/t/messages"))["messages"]
     draft = ada.messages.stream(
-        "t", run_id="t/q1", idempotency_key="q1/0/0", after=asked["message_id"], pace=Pace(interval=3_600, lease=7_200)
+        "t",
+        run_id="t/q1",
+        idempotency_key="q1/0/0",
+        reply_to=asked["message_id"],
+        pace=Pace(interval=3_600, lease=7_200),
     )
     await draft.__aenter__()
     for piece in pieces:

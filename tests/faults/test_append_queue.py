@@ -11,7 +11,7 @@ import pytest
 
 from chatledger import Appended, Ledger, Oldest, RuleViolation, StorageError, VersionConflict
 from chatledger.errors import OutcomeUnknown
-from chatledger.storage.append.request import AppendRequest, make_request
+from chatledger.storage.append.request import AppendRequest, Terms, make_request
 from chatledger.storage.append.unheard import Unheard
 from chatledger.storage.databases import append_queue, postgresql_group
 from chatledger.storage.databases.append_queue import AppendQueues, Shared
@@ -147,7 +147,7 @@ async def test_an_answered_group_says_that_nothing_else_of_it_is_stored(
     messages = [assistant("x", message_id="taken")]
     async with pg_database.open() as other, other.begin() as transaction:
         await transaction.messages.append("t", [assistant("of another")])
-        request = make_request(Tenant.of("default"), "t", messages, limits=None, run_id="r" if refused else None)
+        request = make_request(Terms(Tenant.of("default")), "t", messages, run_id="r" if refused else None)
         groups: PostgresqlGroups = ledger._database._queues._appends  # type: ignore[attr-defined]
         assert groups.can_share(request)
         if refused:
@@ -236,7 +236,7 @@ async def test_the_next_waiter_is_cancelled_as_its_turn_comes(told: bool) -> Non
             raise AssertionError
 
     queue = AppendQueues(Alone())
-    requests = [make_request(Tenant.of("default"), "t", [user(str(n))], limits=None) for n in range(3)]
+    requests = [make_request(Terms(Tenant.of("default")), "t", [user(str(n))]) for n in range(3)]
     tasks = [asyncio.create_task(append(request)) for request in requests]
     await asyncio.sleep(0)
     gate.set()

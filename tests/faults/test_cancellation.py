@@ -231,7 +231,7 @@ async def change(recorder: Recorder, name: str) -> None:
     """A thread of its own, whose messages are revised and removed."""
     ledger, thread = recorder._ledger, f"{name} {uuid4()}"
     await ledger.messages.append(thread, turn("c"), create=True, kv={"step": 1})
-    await ledger.messages.append(thread, [user("Or so?", message_id="edited")], after="c4")
+    await ledger.messages.append(thread, [user("Or so?", message_id="edited")], reply_to="c4")
     await ledger.messages.revise(thread, "edited", user("And so?"))
     await ledger.messages.remove(thread, "edited")
     assert await ledger.messages.revisions(thread, "edited")

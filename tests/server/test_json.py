@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic import AwareDatetime, BaseModel
 
-from chatledger import ChatMessage, Feedback, Ledger, Usage
+from chatledger import ChatMessage, Feedback, Ledger, NewThread, Usage
 from chatledger.models.json import _WRAPPED_DEPTH, MAX_DEPTH
 from chatledger.server.json_response import to_json
 from chatledger.server.routes import _V1
@@ -116,7 +116,7 @@ async def test_a_body_that_is_no_json_is_refused_with_its_place(
 
 async def test_models_are_written_as_pydantic_writes_them(client: httpx.AsyncClient, ledger: Ledger) -> None:
     message = ChatMessage(role="user", content="Ünï", custom_data={"n": [1, 2.5, None, True]})
-    appended = await ledger.messages.append("t", [message], create=True, run_id="r", title="T")
+    appended = await ledger.messages.append("t", [message], create=NewThread(title="T"), run_id="r")
     run = await ledger.runs.finish("r", status="completed", usage=Usage(input_tokens=3, cost=Decimal("0.0010")))
     score = await ledger.feedback.record(Feedback(run_id="r", key="k", score=1))
     for model in (*appended.messages, run, score, await ledger.threads.get("t"), *await ledger.runs.usage()):

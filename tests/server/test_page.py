@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from chatledger import ChatMessage, Feedback, Ledger
+from chatledger import ChatMessage, Feedback, Ledger, NewThread
 from chatledger.models import AudioPart, FilePart, ImagePart
 from chatledger.repositories import scope_of
 from chatledger.server import Caller, TokenFile, create_app, pages
@@ -303,5 +303,5 @@ async def test_it_is_left_out_when_the_application_wants_none(ledger: Ledger) ->
 async def test_text_that_is_no_unicode_is_shown(client: httpx.AsyncClient, ledger: Ledger) -> None:
     odd = "half \ud800 \x00 \x1b"
     message = ChatMessage(role="assistant", content=odd, message_id=odd)
-    await ledger.messages.append(odd, [message], create=True, title=odd)
+    await ledger.messages.append(odd, [message], create=NewThread(title=odd))
     assert "half \ufffd" in await text_of(client, "/")

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from chatledger import ChatMessage, Feedback, Ledger
+from chatledger import ChatMessage, Feedback, Ledger, NewThread
 from tests.server.conftest import client_of, json_of
 
 QUESTION = {"role": "user", "content": "What is the weather in Tokyo?", "message_id": "q"}
@@ -125,7 +125,9 @@ async def test_usage_and_stats_are_summed(client: httpx.AsyncClient, ledger: Led
 
 
 async def test_search_finds_words_and_pages(client: httpx.AsyncClient, ledger: Ledger, thread: str) -> None:
-    await ledger.messages.append("u", [ChatMessage(role="user", content="tokyo?")], create=True, title="Trip to Tokyo")
+    await ledger.messages.append(
+        "u", [ChatMessage(role="user", content="tokyo?")], create=NewThread(title="Trip to Tokyo")
+    )
     hits = json_of(await client.get("/v1/search/messages", params={"q": "TOKYO"}))["items"]
     assert [(hit["thread_id"], hit["match"]) for hit in hits] == [("u", "tokyo"), ("t", "Tokyo")]
     threads = json_of(await client.get("/v1/search/threads", params={"q": "tokyo", "limit": 1}))

@@ -149,7 +149,7 @@ async def everything(ledger: Ledger) -> None:
         ledger.messages.append("t", [result("nobody", SECRET)]),
         ledger.messages.append("t", [user(SECRET)], expected=0),
         ledger.messages.append("t", [user(SECRET, message_id="m" * 600)]),
-        ledger.messages.append("t", [user(SECRET)], user_id=f"{USER} not"),
+        ledger.user(f"{USER} not").messages.append("t", [user(SECRET)]),
         ledger.kv.put(("user", USER), SECRET, SECRET, expected=9),
         ledger.user(f"{USER} not").threads.get("t"),
         ledger.messages.append("t", Payload([{"role": SECRET}], "openai-chat")),

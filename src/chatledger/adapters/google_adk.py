@@ -94,10 +94,10 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         delta = _Delta.of(state or {}, "state")
 
         async def write(to: Ledger | Transaction) -> str | None:
-            own = as_user(to, user_id) if isinstance(to, Transaction) else to.user(user_id)
+            own = _of(to, user_id)
             await own.threads.create(place.thread_id, kind=app_name, rules=self._rules, created_at=created)
             await delta.put(to, place)
-            empty = await to.messages.append(place.thread_id, [], user_id=user_id)
+            empty = await own.messages.append(place.thread_id, [])
             return None if empty.last_seq else empty.mark  # another writer came first: its event is compared
 
         try:
@@ -179,19 +179,17 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         mark = session._storage_update_marker or await self._mark_without_marker(session, event, place)  # noqa: SLF001 - ADK's place for it
         try:
             if delta.fits_an_append:
-                return await self._ledger.messages.append(
+                return await self._of(place).messages.append(
                     place.thread_id,
                     messages,
-                    user_id=place.user_id,
                     expected=mark,
                     kv={UPDATED: event.timestamp, **named(delta.session)},
                 )
 
             async def write(transaction: Transaction) -> Appended:
                 try:
-                    appended = await transaction.messages.append(
-                        place.thread_id, messages, user_id=place.user_id, expected=mark
-                    )
+                    own = _of(transaction, place.user_id)
+                    appended = await own.messages.append(place.thread_id, messages, expected=mark)
                 except VersionConflict as error:  # the caller must learn of it, so it is not tried again
                     raise _stale() from error
                 if not appended.replayed:
@@ -337,6 +335,11 @@ def _events(history: History, written: Sequence[Written]) -> list[Event]:
         except EncodeError as error:
             _LOGGER.warning("An event is left out that ADK refuses, at %s", error)
     return events
+
+
+def _of(to: Ledger | Transaction, user_id: str) -> Ledger | Transaction:
+    """The ledger, or the transaction, as the user sees it."""
+    return as_user(to, user_id) if isinstance(to, Transaction) else to.user(user_id)
 
 
 def _mark(session: Session, mark: str | None) -> None:

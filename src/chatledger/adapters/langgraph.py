@@ -17,7 +17,7 @@ from chatledger.adapters.write import settled
 from chatledger.arguments import RULES, STR, STR_OR_NONE, require
 from chatledger.errors import ThreadNotFound, VersionConflict
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, RulesLevel
+from chatledger.models import Appended, NewThread, RulesLevel
 
 __all__ = ["project"]
 
@@ -59,7 +59,8 @@ async def project(
         with suppress(ThreadNotFound):
             return await sync()
         with suppress(VersionConflict):  # another writer has just made the thread
-            return await owned.messages.append(thread_id, given, run_id=run_id, rules=rules, expected=0, create=True)
+            made = NewThread(rules=rules)
+            return await owned.messages.append(thread_id, given, run_id=run_id, rules=rules, expected=0, create=made)
         return await sync()
 
     return await settled(write())

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from chatledger.errors import LimitExceeded, StorageError, VersionConflict
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, ChatMessage, Mark, RulesLevel
+from chatledger.models import Appended, ChatMessage, Mark, NewThread, RulesLevel
 from chatledger.transaction import Transaction
 
 T = TypeVar("T")
@@ -74,7 +74,9 @@ async def append(
     at once.
     """
     try:
-        return await ledger.messages.append(thread_id, messages, rules=rules, expected=expected, create=True)
+        return await ledger.messages.append(
+            thread_id, messages, rules=rules, expected=expected, create=NewThread(rules=rules)
+        )
     except LimitExceeded as error:
         if not _are_too_many(messages, error):
             raise
@@ -109,7 +111,8 @@ async def append_within(
     """
 
     async def first(piece: Sequence[ChatMessage]) -> Appended:
-        return await transaction.messages.append(thread_id, piece, rules=rules, expected=expected, create=create)
+        made = NewThread(rules=rules) if create else False
+        return await transaction.messages.append(thread_id, piece, rules=rules, expected=expected, create=made)
 
     try:
         return await first(messages)

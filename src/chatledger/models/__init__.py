@@ -41,7 +41,7 @@ from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
 from chatledger.models.summaries import FeedbackComparison, IntervalMethod, LedgerStats, RunPrices, UsageSummary
 from chatledger.models.thread_changes import ThreadChange, ThreadChangeKind
-from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
+from chatledger.models.threads import Alternative, Branch, Deleted, NewThread, RulesLevel, Thread
 from chatledger.models.windows import Cursor, Mark, Newest, Oldest, Position, Tokens, Turns
 
 __all__ = [
@@ -81,6 +81,7 @@ __all__ = [
     "MediaPart",
     "Messages",
     "Metrics",
+    "NewThread",
     "Newest",
     "Oldest",
     "OpaquePart",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias
 
-from chatledger.models.base import Model, Text, UtcDatetime
-from chatledger.models.json import JsonObject
+from chatledger.arguments import DICT_OR_NONE, RULES_OR_NONE, STR_OR_NONE, require
+from chatledger.models.base import Model, Text, UtcDatetime, read_moment
+from chatledger.models.json import JsonObject, JsonValue
 from chatledger.models.messages import ChatMessage
 from chatledger.models.windows import Mark
 
@@ -48,6 +52,31 @@ class Thread(Model):
     """The beginning of the last user or assistant text of the active branch, at most 200 characters. None if the last
     50 positions have no such text, or if the text is encrypted in more than 8,192 bytes.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class NewThread:
+    """The thread that a write creates if there is none: `create=NewThread(title="Weather")`. It belongs to the user of
+    the ledger. In a thread that exists, it changes nothing.
+    """
+
+    title: str | None = None
+    """A title for people."""
+    kind: str | None = None
+    """A word of the application's, by which lists can filter."""
+    metadata: Mapping[str, JsonValue] | None = None
+    """Data of the application about the thread."""
+    rules: RulesLevel | None = None
+    """The level at which messages are judged; None for the level of the ledger."""
+    created_at: datetime | None = None
+    """The time when the thread was created, with its zone; None: now."""
+
+    def __post_init__(self) -> None:
+        require(STR_OR_NONE, title=self.title, kind=self.kind)
+        require(DICT_OR_NONE, metadata=self.metadata)
+        require(RULES_OR_NONE, rules=self.rules)
+        if self.created_at is not None:
+            object.__setattr__(self, "created_at", read_moment("created_at", self.created_at))
 
 
 class Branch(Model):

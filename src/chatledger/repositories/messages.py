@@ -31,6 +31,7 @@ from chatledger.models import (
     Loss,
     Mark,
     Messages,
+    NewThread,
     Oldest,
     Page,
     Revision,
@@ -49,6 +50,8 @@ from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.gone import with_digests
 from chatledger.storage.append.request import (
+    After,
+    AppendRequest,
     OnOpenCalls,
     make_request,
     read_expected,
@@ -96,18 +99,16 @@ class MessageRepository:
         thread_id: str,
         messages: Messages,
         *,
+        create: bool | NewThread = False,
         run_id: str | None = None,
-        branch: int | None = None,
-        expected: Mark | Literal[0] | None = None,
         idempotency_key: str | None = None,
-        rules: RulesLevel | None = None,
+        expected: Mark | Literal[0] | None = None,
+        branch: int | None = None,
+        reply_to: ChatMessage | str | None = None,
+        alternative_to: ChatMessage | str | None = None,
         on_open_calls: OnOpenCalls = "error",
-        after: int | str | None = None,
+        rules: RulesLevel | None = None,
         kv: Mapping[str, JsonValue | Put] | None = None,
-        create: bool = False,
-        user_id: str | None = None,
-        kind: str | None = None,
-        title: str | None = None,
     ) -> Appended:
         """Store a message, or several in this order or none, at the end of the branch (None: the active one). Costs one
         statement on PostgreSQL, or two if this process did not write to the thread last.
@@ -142,13 +143,13 @@ class MessageRepository:
         of the rules. Once the lease is over, the batch interrupts the message and follows it.
         `on_open_calls="interrupt"` interrupts a live one as well, and closes open calls like "close".
 
-        With `after`, the seq or the id of a message of the branch, the messages follow that message; 0 is the place
-        before the first message. If others follow it already, a new branch shares the path up to it, takes these
-        messages and becomes the active one, all in one transaction of three round trips. Repeated with the same ids or
-        the same key, the call returns the first result, on whichever branch it is, and activates nothing; without them
-        it makes another branch. A seq is looked up on the active branch: pass an id, `branch` or `expected` if another
-        writer may activate another branch. Raises InvalidCursor for a seq that the branch does not have, and
-        MessageNotFound for an id that is not on it.
+        `reply_to`, a message of the thread or its id, stores the messages behind that message, and `alternative_to`
+        stores them in its place, beside it: another answer, or the question in other words. If others follow that place
+        already, a new branch shares the path up to it, takes these messages and becomes the active one, all in one
+        transaction of three round trips. Repeated with the same ids or the same key, the call returns the first result,
+        on whichever branch it is, and activates nothing; without them it makes another branch. If the active branch
+        does not have the message, the place is on the branch that stores it, unless `branch` or `expected` names one;
+        an append at the end of a branch activates nothing. Raises MessageNotFound.
 
         An empty batch writes no message. It checks `expected`, and returns the version and the mark of the branch.
 
@@ -156,10 +157,10 @@ class MessageRepository:
         `ledger.kv` reads them. `Put(value, expected=version)` writes a value only if the stored one has that version,
         0 for no value; another version is a VersionConflict. A repeat writes no value.
 
-        With `user_id`, a thread of another user, or of none, is not found. `create=True` creates the thread if it does
-        not exist, in the same statement, with that user, `kind`, `title` and the level `rules`. They change nothing in
-        a thread that exists. An erased thread stays erased. An empty batch creates the thread too. An id that is not
-        found may belong to another user: let the ledger make the ids of threads (`threads.create`), or use random ones.
+        `create=True` creates the thread if it does not exist, in the same statement; `create=NewThread(title=…)` with
+        these fields, which change nothing in a thread that exists. It belongs to the user of the ledger. An erased
+        thread stays erased. An empty batch creates the thread too. An id that is not found may belong to another user:
+        let the ledger make the ids of threads (`threads.create`), or use random ones.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
         DraftLive, RuleViolation, RunConflict, Erased, StorageError, UnknownFormat, DecodeError. Raises OutcomeUnknown
@@ -169,26 +170,21 @@ class MessageRepository:
         if type(messages) is not list:
             require(STR, thread_id=thread_id)
             require(RULES_OR_NONE, rules=rules)
-            messages, losses = await read_messages(self._scope, thread_id, messages, rules, user_id, creates=create)
+            messages, losses = await read_messages(self._scope, thread_id, messages, rules, create=create)
         make = partial(
             make_request,
-            self._scope.tenant,
+            self._scope.terms,
             thread_id,
             messages,
-            limits=self._scope.limits,
-            run_id=run_id,
-            branch=branch,
-            expected=expected,
-            idempotency_key=idempotency_key,
-            rules=rules,
-            default_rules=self._scope.rules,
-            on_open_calls=on_open_calls,
-            after=after,
-            kv=kv,
             create=create,
-            user_id=user_id,
-            kind=kind,
-            title=title,
+            run_id=run_id,
+            idempotency_key=idempotency_key,
+            expected=expected,
+            branch=branch,
+            after=_place(thread_id, reply_to, alternative_to),
+            on_open_calls=on_open_calls,
+            rules=rules,
+            kv=kv,
         )
         appended = await self._scope.append(await _encoded(messages, make, kv))
         return replace(appended, losses=losses) if losses else appended
@@ -198,21 +194,19 @@ class MessageRepository:
         self,
         thread_id: str,
         *,
-        run_id: str | None = None,
-        branch: int | None = None,
-        expected: Mark | Literal[0] | None = None,
-        message: ChatMessage | None = None,
-        idempotency_key: str | None = None,
         format: str | None = None,  # noqa: A002 - the word of the tables and of the command line
-        rules: RulesLevel | None = None,
+        message: ChatMessage | None = None,
+        create: bool | NewThread = False,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        expected: Mark | Literal[0] | None = None,
+        branch: int | None = None,
+        reply_to: ChatMessage | str | None = None,
+        alternative_to: ChatMessage | str | None = None,
         on_open_calls: OnOpenCalls = "error",
-        pace: Pace = PACE,
-        after: int | str | None = None,
-        create: bool = False,
-        user_id: str | None = None,
-        kind: str | None = None,
-        title: str | None = None,
+        rules: RulesLevel | None = None,
         resume: bool = False,
+        pace: Pace = PACE,
     ) -> Draft:
         """Store an assistant message while the model writes it. Enter the draft, and feed it each piece.
 
@@ -238,8 +232,8 @@ class MessageRepository:
         to it; of a provider's response that continues stored content, it keeps the texts, the reasoning and the calls.
         The next write of the replaced draft raises DraftLost, and stores nothing.
 
-        The other arguments are those of `messages.append`. With `after`, the message follows that message: if others
-        follow it already, the draft is the first message of a new branch, which becomes the active one.
+        The other arguments are those of `messages.append`. With `reply_to=question`, the draft is the first message of
+        a new branch, which becomes the active one, if an answer follows the question already.
 
         Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
         """
@@ -256,26 +250,19 @@ class MessageRepository:
 
         source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
         request = make_request(
-            self._scope.tenant,
+            self._scope.terms,
             thread_id,
             [opened],
-            limits=self._scope.limits,
-            run_id=run_id,
-            branch=branch,
-            expected=expected,
-            idempotency_key=idempotency_key,
-            rules=rules,
-            default_rules=self._scope.rules,
-            on_open_calls=on_open_calls,
-            lease=pace.lease,
-            draft=new_stamp(),
-            continues=resume,
-            after=after,
             create=create,
-            user_id=user_id,
-            kind=kind,
-            title=title,
+            run_id=run_id,
+            idempotency_key=idempotency_key,
+            expected=expected,
+            branch=branch,
+            after=_place(thread_id, reply_to, alternative_to),
+            on_open_calls=on_open_calls,
+            rules=rules,
         )
+        request = replace(request, lease=pace.lease, draft=new_stamp(), continues=resume)
         return Draft(self._scope, request, pace=pace, source=source)
 
     async def sync(
@@ -298,7 +285,7 @@ class MessageRepository:
         branch; if you know the new messages, `append` costs less. `run_id`, `rules` and `on_open_calls` are those of
         `append`.
 
-        With `on_difference="branch"`, the messages from the first difference on are stored as `append(…, after=…)`
+        With `on_difference="branch"`, the messages from the first difference on are stored as `append(…, reply_to=…)`
         stores them: on a new branch, which becomes the active one and shares the equal messages. If the list ends
         before the stored history, the new branch ends there, without messages of its own. The same list again is
         `replayed`, also if you name the branch that it differs from; a repeat activates nothing. An id that the thread
@@ -343,23 +330,20 @@ class MessageRepository:
             try:
                 if not rest:
                     return await self._shorten(history, branch, found.after, expected)
-                options |= {"expected": expected or history.mark, "after": found.after if parts else None}
+                options |= {"expected": expected or history.mark, "after": After(found.after) if parts else None}
+                make = partial(make_request, self._scope.terms, thread_id, rest, **options)
+                request = await _encoded(rest, make)
                 if parts and branch is not None:
-                    return await self._part(thread_id, rest, branch, options)
-                return await self.append(thread_id, rest, **options)
+                    return await self._part(request, branch)
+                return await self._scope.append(request)
             except VersionConflict:  # somebody appended meanwhile, perhaps the same messages
                 if last_attempt or expected is not None:
                     raise
         raise AssertionError("unreachable")
 
-    async def _part(
-        self, thread_id: str, rest: Sequence[ChatMessage], branch: int, options: dict[str, Any]
-    ) -> Appended:
+    async def _part(self, request: AppendRequest, branch: int) -> Appended:
         scope = self._scope
-        limits = scope.limits
-        make = partial(make_request, scope.tenant, thread_id, rest, limits=limits, default_rules=scope.rules, **options)
-        request = await _encoded(rest, make)
-        window = Asked(request.tenant, request.thread, thread_id, branch)
+        window = Asked(request.tenant, request.thread, request.thread_id, branch)
         appended = await with_digests(
             request.digests, lambda: scope.write(lambda sql: part(sql, window, request), moves=request.thread)
         )
@@ -504,7 +488,7 @@ class MessageRepository:
 
         Everything else stays: role, ids, place, run, time, state, `is_error`, and the number, ids and names of the
         calls. Leave these None in `message`, or as they are. The change takes the next position of the branch that
-        stores the message, so the branch's `version` grows by one. If nothing differs, nothing is written.
+        stores the message, so the branch's `last_seq` grows by one. If nothing differs, nothing is written.
 
         Raises, with nothing written: InvalidArgument for another value of a field that stays, and for a message that
         its writer left partial; LimitExceeded, ThreadNotFound and MessageNotFound; DraftLive while a draft is written
@@ -513,14 +497,7 @@ class MessageRepository:
         """
         require(STR, thread_id=thread_id, message_id=message_id)
         require(_MESSAGE, message=message)
-        make = partial(
-            make_request,
-            self._scope.tenant,
-            thread_id,
-            [message],
-            limits=self._scope.limits,
-            default_rules=self._scope.rules,
-        )
+        make = partial(make_request, self._scope.terms, thread_id, [message])
         request = await _encoded([message], make)
         window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.write(
@@ -574,7 +551,6 @@ class MessageRepository:
         self,
         query: str,
         *,
-        user_id: str | None = None,
         thread_id: str | None = None,
         roles: Sequence[str] | None = None,
         kind: str | None = None,
@@ -586,7 +562,7 @@ class MessageRepository:
         """The messages that contain the query, those of the thread with the latest activity first, and within a thread
         the newest first.
 
-            page = await ledger.messages.search("refund", user_id="ada")
+            page = await ledger.user("ada").messages.search("refund")
             for hit in page:
                 print(hit.thread_id, hit.seq, f"{hit.before}[{hit.match}]{hit.after}")
 
@@ -595,27 +571,27 @@ class MessageRepository:
         substring is found, in any script. There are no stems and no typing errors, é is not e, and reasoning is not
         searched. The messages are those of each thread's active branch, archived threads included.
 
-        `user_id` searches the threads of that user, `thread_id` one thread, `kind` threads of that kind. `roles` are
-        the roles of the messages. `since` and `until` are about the time of a message; one at `until` is left out.
+        `thread_id` searches one thread, `kind` threads of that kind. `roles` are the roles of the messages. `since` and
+        `until` are about the time of a message; one at `until` is left out.
 
         A page reads at most 20,000 messages, or 16 MB of text, less if it takes long to compare. If it finds fewer than
         `limit` hits in them, the page has `complete=False` and a cursor, which continues with the same query and the
         same filters. A thread that gets messages between two pages moves to the front, and later pages do not come back
-        to it. 1,000 messages take about 10 ms. Search by user or thread: without both, the search reads the messages of
-        the whole tenant.
+        to it. 1,000 messages take about 10 ms. Search by user (`ledger.user(…)`) or thread: without both, it reads
+        the messages of the whole tenant.
 
         Raises InvalidArgument for a query of blanks, LimitExceeded for one of more than 1,000 characters and for a
         `limit` that is not 1 to 1,000, ThreadNotFound, and InvalidCursor also for the cursor of another search.
         """
         require(STR, query=query)
-        require(STR_OR_NONE, user_id=user_id, thread_id=thread_id, kind=kind, cursor=cursor)
+        require(STR_OR_NONE, thread_id=thread_id, kind=kind, cursor=cursor)
         require(INT, limit=limit)
         if roles is not None:
             require_items(STR, roles=roles)
         if thread_id is not None:
             encode_key(thread_id, "thread_id")
         request = SearchRequest(
-            self._scope.tenant.seen_by(user_id),
+            self._scope.tenant,
             Query(query),
             page_size(limit),
             thread_id=thread_id,
@@ -718,16 +694,22 @@ class MessageRepository:
         """
         require(STR, thread_id=thread_id, reason=reason)
         require(INT_OR_NONE, branch=branch)
-        request = make_request(
-            self._scope.tenant,
-            thread_id,
-            [],
-            limits=self._scope.limits,
-            branch=branch,
-            default_rules=self._scope.rules,
-            on_open_calls="close",
-        )
+        request = make_request(self._scope.terms, thread_id, [], branch=branch, on_open_calls="close")
         return await self._scope.write(lambda sql: close_open_calls(sql, request, reason), moves=request.thread)
+
+
+def _place(
+    thread_id: str, reply_to: ChatMessage | str | None, alternative_to: ChatMessage | str | None
+) -> After | None:
+    """Where a batch is stored; None is the end of the branch. Raises InvalidArgument and MessageNotFound."""
+    if reply_to is None and alternative_to is None:
+        return None
+    if reply_to is not None and alternative_to is not None:
+        raise InvalidArgument("alternative_to", "cannot be combined with reply_to; pass one of them")
+    named, message = ("reply_to", reply_to) if alternative_to is None else ("alternative_to", alternative_to)
+    place = read_place(thread_id, message, MESSAGE, named=named)
+    assert place is not None
+    return After(encode_key(place, named) if isinstance(place, str) else place, beside=alternative_to is not None)
 
 
 def _to_be_written(message: ChatMessage | None) -> ChatMessage:

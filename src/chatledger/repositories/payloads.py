@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
-from chatledger.models import ChatMessage, Loss, Messages, Payload, RulesLevel
+from chatledger.models import ChatMessage, Loss, Messages, NewThread, Payload, RulesLevel
 from chatledger.models.weight import apart
 from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.databases.scope import Scope
@@ -21,15 +20,14 @@ async def read_messages(
     thread_id: str,
     given: Messages,
     rules: RulesLevel | None,
-    user_id: str | None = None,
     *,
-    creates: bool = False,
+    create: bool | NewThread = False,
 ) -> tuple[Sequence[ChatMessage], Sequence[Loss]]:
     """The messages that an append stores, and what their payload lost. Raises InvalidArgument for a bare text,
     UnknownFormat, DecodeError, and ThreadNotFound.
     """
     if isinstance(given, Payload):
-        decoded = await _decode(scope, thread_id, given, rules, user_id, creates=creates)
+        decoded = await _decode(scope, thread_id, given, rules, create)
         return decoded.messages, tuple(decoded.losses)
     if isinstance(given, ChatMessage):
         return [given], ()
@@ -39,7 +37,7 @@ async def read_messages(
 
 
 async def _decode(
-    scope: Scope, thread_id: str, payload: Payload, rules: RulesLevel | None, user_id: str | None, *, creates: bool
+    scope: Scope, thread_id: str, payload: Payload, rules: RulesLevel | None, create: bool | NewThread
 ) -> Decoded:
     """Decode a payload at the level that will judge its messages.
 
@@ -54,9 +52,10 @@ async def _decode(
     try:
         return await apart(lambda: codec.decode(value), value)
     except DecodeError:
-        thread = await ThreadRepository(replace(scope, tenant=scope.tenant.seen_by(user_id))).find(thread_id)
-        if thread is None and not creates:
+        found = await ThreadRepository(scope).find(thread_id)
+        if found is None and not create:
             raise ThreadNotFound(thread_id) from None
+        thread = found or (create if isinstance(create, NewThread) else None)
         if ((thread and thread.rules) or scope.rules) != "lenient":
             raise
     return await apart(lambda: codec.decode(value, rules="lenient"), value)

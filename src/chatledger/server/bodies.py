@@ -86,15 +86,20 @@ Message = Annotated[ChatMessage, BeforeValidator(_of_any_role), AfterValidator(r
 """A message of a request. `thread_id`, `branch`, `seq` and the other fields that the ledger fills in are ignored."""
 
 
-class NewThread(Body):
+class ThreadFields(Body):
+    """The thread that an append creates."""
+
+    title: Title | None = Field(None, description="A title for people.")
+    kind: str | None = Field(None, description="A word of the application's, by which lists can filter.")
+    metadata: Metadata | None = Field(None, description="Data of the application about the thread.")
+    rules: RulesLevel | None = Field(None, description="How strictly messages are judged; null for the ledger's level.")
+
+
+class NewThread(ThreadFields):
     """A thread to create."""
 
     thread_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
-    title: Title | None = Field(None, description="A title for people.")
     user_id: str | None = Field(None, description="The owner. A user's token creates threads of that user only.")
-    metadata: Metadata | None = Field(None, description="Data of the application about the thread.")
-    rules: RulesLevel | None = Field(None, description="How strictly messages are judged; null for the ledger's level.")
-    kind: str | None = Field(None, description="A word of the application's, by which lists can filter.")
     exist_ok: bool = Field(False, description="Return the thread unchanged if it exists already.")
 
 
@@ -123,16 +128,18 @@ class Append(Body):
     format: str | None = Field(None, description="The format of the payload; detected if there is none.")
     run_id: str | None = Field(None, description="The run of the messages. A run that does not exist is created.")
     branch: Whole | None = Field(None, description="The branch; null for the active one.")
-    after: Whole | str | None = Field(
-        None, description="Append after this seq or message id. If others follow it, a new branch becomes active."
+    reply_to: str | None = Field(
+        None, description="The id of a message to append behind. If others follow it, a new branch becomes active."
+    )
+    alternative_to: str | None = Field(
+        None, description="The id of a message to append beside, in its place, on a new branch that becomes active."
     )
     rules: RulesLevel | None = Field(None, description="How strictly these messages are judged.")
     on_open_calls: OnOpenCalls = Field("error", description="What to do with calls that have no result yet.")
     kv: dict[str, KvPut] | None = Field(None, description="Values of the thread, by key, to put with the messages.")
-    create: bool = Field(False, description="Create the thread if it does not exist.")
-    user_id: str | None = Field(None, description="The owner of the thread, with `create`.")
-    kind: str | None = Field(None, description="The kind of the thread, with `create`.")
-    title: Title | None = Field(None, description="The title of the thread, with `create`.")
+    create: bool | ThreadFields = Field(
+        False, description="Create the thread if it does not exist: true, or its fields."
+    )
 
 
 class LostValue(BaseModel):

@@ -125,9 +125,13 @@ async def _of_user(
     return ledger if user_id is None else ledger.user(user_id)
 
 
-async def _asking(request: Request) -> Ledger:
+async def _asking(
+    request: Request,
+    user_id: Annotated[str | None, Query(description="Act as this user: the owner of a thread to create.")] = None,
+) -> Ledger:
     caller_of(request).require("ask")
-    return caller_of(request).view(await _opened(request))
+    ledger = caller_of(request).view(await _opened(request))
+    return ledger if user_id is None else ledger.user(user_id)
 
 
 async def _operated(request: Request) -> Ledger:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from chatledger import RuleViolation
-from chatledger.errors import BranchNotFound, InvalidCursor
+from chatledger import ChatMessage, RuleViolation
+from chatledger.errors import BranchNotFound, InvalidCursor, MessageNotFound
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.alternatives import alternatives_of
 from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, user
 from tests.faults.machine.base import Base, texts, threads
 from tests.faults.machine.model import ModelBranch, ModelThread, open_calls, place_of
+from tests.places import at as place_at
+
+
+def named(message: ChatMessage, by_id: bool) -> ChatMessage | str:
+    """The message as a call takes it: by its id, or by its place."""
+    return message.message_id or "" if by_id else place_at(message.seq or 0, message.branch or 0)
 
 
 class BranchRules(Base):
@@ -32,8 +38,8 @@ class BranchRules(Base):
             assert (branch.branch, branch.last_seq, branch.active) == (len(found.branches), at, activate)
             found.begin_branch(shared, at, activate=activate)
 
-    @rule(thread=threads, back=st.integers(0, 3), text=texts, by_id=st.booleans())
-    def edit(self, thread: str, back: int, text: str, by_id: bool) -> None:
+    @rule(thread=threads, back=st.integers(0, 3), text=texts, by_id=st.booleans(), beside=st.booleans())
+    def edit(self, thread: str, back: int, text: str, by_id: bool, beside: bool) -> None:
         """Go back, and on in another way. At the end of the branch it is a plain append."""
         found = self.model.threads.get(thread)
         if found is None or back > len(found.path):
@@ -41,12 +47,16 @@ class BranchRules(Base):
             return
         shared = found.path[: len(found.path) - back]
         after = shared[-1].seq or 0 if shared else 0
-        place = shared[-1].message_id if by_id and shared else after
         messages = [user(text), assistant("edited")]
         if not back:
-            self.append_as(thread, messages, after=place)
+            if shared:
+                self.append_as(thread, messages, reply_to=named(shared[-1], by_id))
             return
-        editing = self.own.messages.append(thread, messages, after=place)
+        edited = found.path[len(shared)]
+        place = {"alternative_to": named(edited, by_id)}
+        if shared and not beside:
+            place = {"reply_to": named(shared[-1], by_id)}
+        editing = self.own.messages.append(thread, messages, **place)  # type: ignore[arg-type]
         if open_calls(shared):
             self.refuses(RuleViolation, editing)
         else:
@@ -60,13 +70,15 @@ class BranchRules(Base):
     @rule(thread=threads, beyond=st.integers(1, 3))
     def edit_nowhere(self, thread: str, beyond: int) -> None:
         """After a position beyond the end, or one that holds no message."""
-        found = self.of(thread, lambda: self.own.messages.append(thread, [user("?")], after=beyond))
+        found = self.of(thread, lambda: self.own.messages.append(thread, [user("?")], reply_to=place_at(beyond)))
         if found is None:
             return
         held = {one.seq for one in found.path}
         empty = [seq for seq in range(1, found.end) if seq not in held]
         for seq in (found.end + beyond, *empty[-1:]):
-            self.refuses(InvalidCursor, self.own.messages.append(thread, [user("?")], after=seq))
+            self.refuses(
+                MessageNotFound, self.own.messages.append(thread, [user("?")], reply_to=place_at(seq, found.active))
+            )
 
     @precondition(lambda self: bool(self.edits))
     @rule()
@@ -79,7 +91,7 @@ class BranchRules(Base):
                 continue
             if any(one and place_of(one) != place_of(first) for one, first in zip(now, messages, strict=True)):
                 continue  # the message was removed, and another one took its id
-            again = self.do(self.own.messages.append(thread, [one for one in now if one], after=place))
+            again = self.do(self.own.messages.append(thread, [one for one in now if one], **place))
             assert (again.replayed, again.messages) == (True, now)
 
     @rule(thread=threads, number=st.integers(0, 5))

@@ -5,24 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger, Payload, Put, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger import InvalidArgument, Ledger, NewThread, Payload, Put, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import EncryptionError, Erased, IdConflict, LimitExceeded, RunConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.thread_ids import iterate_ids
+from chatledger.transaction import as_user
 from tests.conftest import KEYS, Database
 from tests.conversations import result, texts, turn, user
 from tests.faults.proxy import Proxy, proxied
+from tests.places import at
 from tests.reasons import about, because
 from tests.storage.raw import count_rows, query
 
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
 
 async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Database) -> None:
-    appended = await ledger.messages.append(
-        "t", turn(), run_id="r", create=True, user_id="ada", kind="chat", title="Weather"
+    appended = await ledger.user("ada").messages.append(
+        "t", turn(), run_id="r", create=NewThread(title="Weather", kind="chat")
     )
     thread = await ledger.threads.get("t")
     assert (thread.user_id, thread.kind, thread.title, thread.rules) == ("ada", "chat", "Weather", None)
@@ -30,14 +35,14 @@ async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Dat
     assert (appended.last_seq, appended.replayed) == (5, False)
     assert (await ledger.messages.history("t")).mark == appended.mark
     assert [one.findings async for one in ledger.check("t")] == [[]]
-    again = await ledger.messages.append("t", turn(), create=True, user_id="ada", kind="other", title="Other")
+    again = await ledger.user("ada").messages.append("t", turn(), create=NewThread(title="Other", kind="other"))
     assert again.last_seq == 10
     same = await ledger.threads.get("t")
     assert (same.kind, same.title) == ("chat", "Weather")
     async with database.open() as other:  # which has no tip of it in its cache
-        assert (await other.messages.append("t", turn(), create=True, user_id="ada")).last_seq == 15
+        assert (await other.user("ada").messages.append("t", turn(), create=True)).last_seq == 15
         created = await other.user("ada").threads.create("s", kind="chat", title="Weather")
-    await ledger.messages.append("u", [], create=True, user_id="ada", kind="chat", title="Weather")
+    await ledger.user("ada").messages.append("u", [], create=NewThread(title="Weather", kind="chat"))
     rows = await query(database, "SELECT thread_id, user_id, rules, active_branch, kind, revision FROM threads")
     assert {row[1:] for row in rows} == {("ada", None, 0, "chat", None)}
     assert created.kind == "chat"
@@ -47,15 +52,15 @@ async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Dat
 
 async def test_the_thread_keeps_the_rules_that_it_was_created_with(ledger: Ledger, database: Database) -> None:
     odd = [result("no call")]
-    await ledger.messages.append("t", odd, create=True, rules="lenient")
+    await ledger.messages.append("t", odd, create=NewThread(rules="lenient"))
     await ledger.messages.append(
-        "u", Payload([{"role": "critic", "content": "?"}], "openai-chat"), create=True, rules="lenient"
+        "u", Payload([{"role": "critic", "content": "?"}], "openai-chat"), create=NewThread(rules="lenient")
     )
-    async with ledger.messages.stream("v", create=True, rules="lenient") as draft:
+    async with ledger.messages.stream("v", create=NewThread(rules="lenient")) as draft:
         await draft.feed("Hm.")
-    await ledger.messages.append("w", [], create=True, rules="lenient")
+    await ledger.messages.append("w", [], create=NewThread(rules="lenient"))
     async with ledger.begin() as tx:
-        await tx.messages.append("x", odd, create=True, rules="lenient")
+        await tx.messages.append("x", odd, create=NewThread(rules="lenient"))
     async with database.open() as other:  # which has no tip of them in its cache
         for owner in (ledger, other):
             for thread_id in ("t", "u", "v", "w", "x"):
@@ -69,6 +74,8 @@ async def test_the_thread_keeps_the_rules_that_it_was_created_with(ledger: Ledge
         await ledger.messages.append("strict", odd, create=True)
     with pytest.raises(InvalidArgument, match="rules must be"):
         await ledger.messages.append("none", [], create=True, rules="loose")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="rules must be"):
+        NewThread(rules="loose")  # type: ignore[arg-type]
 
 
 async def test_without_create_a_missing_thread_is_not_found(ledger: Ledger) -> None:
@@ -76,12 +83,25 @@ async def test_without_create_a_missing_thread_is_not_found(ledger: Ledger) -> N
         await ledger.messages.append("t", turn())
     with pytest.raises(ThreadNotFound):
         await ledger.messages.append("t", Payload([{"role": "critic", "content": "?"}], "openai-chat"))
-    for given in ({"kind": "chat"}, {"title": "Weather"}):
-        with pytest.raises(InvalidArgument, match="pass create=True as well"):
-            await ledger.messages.append("t", turn(), **given)  # type: ignore[arg-type]
-    for wrong in ({"kind": ""}, {"user_id": ""}, {"kind": "k" * 513}):
+    for wrong in ("", "k" * 513):
         with pytest.raises(LimitExceeded):
-            await ledger.messages.append("t", turn(), create=True, **wrong)  # type: ignore[arg-type]
+            await ledger.messages.append("t", turn(), create=NewThread(kind=wrong))
+    for odd in ("yes", 1, None, {"title": "Weather"}):
+        with pytest.raises(InvalidArgument, match="create must be True, False or a NewThread"):
+            await ledger.messages.append("t", turn(), create=odd)  # type: ignore[arg-type]
+
+
+async def test_a_new_thread_has_all_its_fields(ledger: Ledger, database: Database) -> None:
+    made = NewThread(title="T", kind="k", metadata={"a": [1]}, rules="lenient", created_at=NOON)
+    for number in range(2):
+        await ledger.messages.append(f"t{number}", [user("?")] * number, create=made)
+        thread = await ledger.threads.get(f"t{number}")
+        assert (thread.title, thread.kind, thread.metadata, thread.rules) == ("T", "k", {"a": [1]}, "lenient")
+        assert (thread.created_at, thread.active_at > NOON) == (NOON, True)
+    with pytest.raises(InvalidArgument, match="metadata"):
+        await ledger.messages.append("u", [user("?")], create=NewThread(metadata={"a": object()}))  # type: ignore[dict-item]
+    with pytest.raises(InvalidArgument, match="zone"):
+        NewThread(created_at=NOON.replace(tzinfo=None))
 
 
 async def test_a_refused_append_creates_nothing(ledger: Ledger, database: Database) -> None:
@@ -104,14 +124,14 @@ async def test_a_refused_append_creates_nothing(ledger: Ledger, database: Databa
 
 @pytest.mark.parametrize("cached", [True, False])
 async def test_a_thread_of_another_user_is_not_found(ledger: Ledger, database: Database, cached: bool) -> None:
-    await ledger.messages.append("t", turn(ids="m"), create=True, user_id="bob")
+    await ledger.user("bob").messages.append("t", turn(ids="m"), create=True)
     await ledger.threads.create("nobody's")
     async with database.open() as other:
         owner = ledger if cached else other
         for user_id in ("ada", "Bob"):
             for thread_id, messages in (("t", turn(ids="m")), ("t", turn()), ("nobody's", turn())):
                 with pytest.raises(ThreadNotFound):
-                    await owner.messages.append(thread_id, messages, create=True, user_id=user_id)
+                    await owner.user(user_id).messages.append(thread_id, messages, create=True)
                 with pytest.raises(ThreadNotFound):
                     await owner.user(user_id).messages.append(thread_id, messages, create=True)
         assert await owner.messages.append("t", turn(), create=True)  # on the tenant's ledger nobody was named
@@ -121,12 +141,12 @@ async def test_on_a_users_ledger_the_thread_is_the_users(ledger: Ledger) -> None
     await ledger.user("ada").messages.append("t", turn(), create=True)
     assert (await ledger.threads.get("t")).user_id == "ada"
     with pytest.raises(InvalidArgument, match="user_id is another user"):
-        await ledger.user("ada").messages.append("u", turn(), create=True, user_id="bob")
+        await ledger.user("ada").user("bob").messages.append("u", turn(), create=True)
     assert await ledger.threads.find("u") is None
 
 
 async def test_an_erased_thread_stays_erased(ledger: Ledger, database: Database) -> None:
-    await ledger.messages.append("t", turn(), create=True, user_id="ada")
+    await ledger.user("ada").messages.append("t", turn(), create=True)
     await ledger.erasures.erase(("thread", "t"))
     async with database.open() as other:
         for owner in (ledger, other, ledger.user("ada")):
@@ -147,7 +167,7 @@ async def test_thirty_two_tasks_on_one_new_thread_make_one_thread(ledger: Ledger
             name = f"t{round_}"
             done = await asyncio.gather(
                 *(
-                    owner.messages.append(name, turn(ids=f"{place}.{number} "), create=True, user_id="ada")
+                    owner.user("ada").messages.append(name, turn(ids=f"{place}.{number} "), create=True)
                     for number in range(16)
                     for place, owner in enumerate((ledger, other))
                 )
@@ -189,13 +209,13 @@ async def test_a_repeat_is_a_repeat(ledger: Ledger, database: Database) -> None:
 
 
 async def test_a_draft_and_a_payload_create_it_too(ledger: Ledger) -> None:
-    async with ledger.messages.stream("t", create=True, user_id="ada", kind="chat", title="W") as draft:
+    async with ledger.user("ada").messages.stream("t", create=NewThread(title="W", kind="chat")) as draft:
         await draft.feed("Hi")
     assert texts(await ledger.messages.history("t")) == ["Hi"]
     thread = await ledger.threads.get("t")
     assert (thread.user_id, thread.kind, thread.title) == ("ada", "chat", "W")
-    await ledger.messages.append(
-        "p", Payload([{"role": "user", "content": "?"}]), create=True, user_id="ada", kind="chat", title="W"
+    await ledger.user("ada").messages.append(
+        "p", Payload([{"role": "user", "content": "?"}]), create=NewThread(title="W", kind="chat")
     )
     assert (await ledger.threads.get("p")).user_id == "ada"
     with pytest.raises(Exception, match="critic"):
@@ -205,7 +225,7 @@ async def test_a_draft_and_a_payload_create_it_too(ledger: Ledger) -> None:
 
 async def test_in_a_transaction_the_thread_commits_and_rolls_back_with_it(ledger: Ledger, database: Database) -> None:
     async with ledger.begin() as transaction:
-        await transaction.messages.append("t", turn(), create=True, user_id="ada")
+        await as_user(transaction, "ada").messages.append("t", turn(), create=True)
         with pytest.raises(RuleViolation):
             await transaction.messages.append("refused", [result("no call")], create=True)
     with pytest.raises(ZeroDivisionError):
@@ -217,8 +237,8 @@ async def test_in_a_transaction_the_thread_commits_and_rolls_back_with_it(ledger
 
 async def test_words_of_a_created_thread_are_encrypted(database: Database) -> None:
     async with Ledger.open(database.url, encryption=KEYS) as ledger:
-        await ledger.messages.append("t", turn(), create=True, title="Weather", user_id="ada", kind="chat")
-        await ledger.user("ada").messages.append("empty", [], create=True, title="Weather")
+        await ledger.user("ada").messages.append("t", turn(), create=NewThread(title="Weather", kind="chat"))
+        await ledger.user("ada").messages.append("empty", [], create=NewThread(title="Weather"))
         assert {thread.title for thread in (await ledger.threads.list()).items} == {"Weather"}
         assert [one.findings async for one in ledger.check()] == [[], []]
     assert all("Weather" not in row[0] for row in await query(database, "SELECT title FROM threads"))
@@ -237,10 +257,11 @@ async def test_it_costs_one_round_trip(proxy: Proxy, pg_database: Database) -> N
     def trips() -> int:
         return proxy.round_trips
 
-    async with Ledger.open(proxy.url) as ledger, pg_database.open() as other:
+    async with Ledger.open(proxy.url) as tenant, pg_database.open() as another:
+        ledger, other = tenant.user("ada"), another.user("ada")
         for number in range(3):
-            await ledger.messages.append(f"before {number}", turn(), create=True, user_id="ada", run_id=f"r{number}")
-        given: dict[str, Any] = {"create": True, "user_id": "ada"}
+            await ledger.messages.append(f"before {number}", turn(), create=True, run_id=f"r{number}")
+        given: dict[str, Any] = {"create": True}
         await ledger.messages.append("before 0", turn(), run_id="r0")  # every statement is prepared now
         before = trips()
         await ledger.messages.append("t", turn(), run_id="run", **given)
@@ -258,20 +279,20 @@ async def test_it_costs_one_round_trip(proxy: Proxy, pg_database: Database) -> N
         for _ in range(2):  # the first time its tip is cached
             before = trips()
             with pytest.raises(ThreadNotFound):
-                await ledger.messages.append("s", turn(), run_id="run of s", create=True, user_id="bob")
+                await tenant.user("bob").messages.append("s", turn(), run_id="run of s", create=True)
         assert trips() - before == 1
 
 
 async def test_values_of_kv_are_written_with_the_thread(ledger: Ledger) -> None:
-    await ledger.messages.append("t", turn(), create=True, user_id="ada", kv={"k": Put(1, expected=0)})
+    await ledger.user("ada").messages.append("t", turn(), create=True, kv={"k": Put(1, expected=0)})
     found = await ledger.kv.get(("thread", "t"), "k")
     assert found is not None
     assert found.value == 1
     with pytest.raises(VersionConflict, check=about("value")):
         await ledger.messages.append("u", turn(), create=True, kv={"k": Put(1, expected=7)})
     assert await ledger.threads.find("u") is None
-    with pytest.raises(InvalidArgument, match="create cannot be combined with after"):
-        await ledger.messages.append("u", turn(), create=True, after=1)
+    with pytest.raises(InvalidArgument, match="create cannot be combined with reply_to"):
+        await ledger.messages.append("u", turn(), create=True, reply_to=at(1))
 
 
 async def test_without_keys_no_thread_of_an_encrypted_tenant_is_created(database: Database) -> None:

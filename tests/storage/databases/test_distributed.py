@@ -42,6 +42,7 @@ from tests.faults.test_outcome import until
 from tests.formats.streams.split_responses import split
 from tests.formats.streams.test_storage import CALL, SEARCH, said
 from tests.migrations.citus import EXTENSION
+from tests.places import at
 from tests.reasons import about
 from tests.storage.databases.test_scope import (
     CALLS,
@@ -91,8 +92,8 @@ async def run_everything(ledger: Ledger, scope: Any) -> None:
 async def append_in_each_way(own: Any) -> None:
     await own.messages.append("t", turn(ids="a"), run_id="r", create=True, kv={"mode": "brief", "count": 1})
     await own.messages.append("t", turn(ids="b"), run_id="r", kv={"mode": "long"}, idempotency_key="k")
-    await own.messages.append("t", [user("again", message_id="c")], after=5)
-    await own.messages.append("t", [user("from the other branch")], after=5, branch=0, run_id="r2")
+    await own.messages.append("t", [user("again", message_id="c")], reply_to=at(5))
+    await own.messages.append("t", [user("from the other branch")], reply_to=at(5), branch=0, run_id="r2")
     await own.messages.append("t", [user(str(number)) for number in range(20)], rules="lenient")
     asks = ChatMessage(role="assistant", content="Let me", state="partial", tool_calls=[call("q")], message_id="d")
     await own.messages.append("t", [asks], run_id="r3")
@@ -278,7 +279,9 @@ async def test_two_processes_that_write_a_thread_at_once_store_each_turn_once(pg
     assert sorted(one.replayed for one in outcomes) == [False] * 12 + [True] * 12
     history = await ledgers[0].messages.history("t")
     assert (history.last_seq, len({one.message_id for one in history.messages})) == (60, 60)
-    branching = [own.messages.append("t", [user("else")], after=5, branch=0) for _ in range(6) for own in ledgers]
+    branching = [
+        own.messages.append("t", [user("else")], reply_to=at(5), branch=0) for _ in range(6) for own in ledgers
+    ]
     made = {one.messages[0].branch for one in await asyncio.gather(*branching)}
     assert made == set(range(1, 13))
     assert await findings_of(ledgers[0], "t") == []

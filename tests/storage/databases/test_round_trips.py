@@ -18,6 +18,7 @@ from tests.conversations import assistant, call, result, turn, user
 from tests.faults.proxy import Proxy, proxied
 from tests.formats.streams.split_responses import split
 from tests.formats.streams.test_storage import CALL, SEARCH, said
+from tests.places import at
 from tests.windows import window_of
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
@@ -127,33 +128,30 @@ async def test_a_repeat_is_found_by_a_preflight_and_a_read(proxy: Proxy, warm: L
     assert proxy.round_trips - before <= 1 + 3  # three tables
 
 
-async def test_an_append_after_the_last_message_is_one_statement(proxy: Proxy, warm: Ledger) -> None:
-    version = (await warm.messages.append("t", turn(), run_id="r")).last_seq
-    before = proxy.round_trips
-    version = (await warm.messages.append("t", turn(), run_id="r", after=version)).last_seq
-    assert proxy.round_trips - before == 1
+async def test_a_reply_to_the_last_message_is_two_statements(proxy: Proxy, warm: Ledger) -> None:
     trips = []
     for number in range(3):
         await warm.messages.append("t", [assistant("!", message_id=f"end {number}")])
         before = proxy.round_trips
-        await warm.messages.append("t", [user("?")], after=f"end {number}")
+        await warm.messages.append("t", [user("?")], reply_to=f"end {number}")
         trips.append(proxy.round_trips - before)
     assert trips[1:] == [2, 2]  # its place is looked up first; the first one prepares the statements
 
 
-async def test_an_append_after_an_earlier_message_is_three_statements(proxy: Proxy, warm: Ledger) -> None:
+async def test_a_reply_to_an_earlier_message_is_three_statements(proxy: Proxy, warm: Ledger) -> None:
     await warm.messages.append("t", turn(ids="m"), run_id="r")
-    seq = (await warm.messages.get("t", "m3")).seq or 0
+    earlier = await warm.messages.get("t", "m3")
+    seq, place = earlier.seq or 0, at(earlier.seq or 0)
     trips = []
-    for after in (seq, "m3", seq, "m3", seq):
+    for message in (place, "m3", earlier, "m3", place):
         before = proxy.round_trips
-        await warm.messages.append("t", [assistant("other")], run_id="r", after=after, branch=0)
+        await warm.messages.append("t", [assistant("other")], run_id="r", reply_to=message, branch=0)
         trips.append(proxy.round_trips - before)
     assert trips[1:] == [3] * 4  # the first one prepares the statements
     await warm.messages.append("t", [user("on")])  # prepares the statement
     for branch in (None, 0):
         before = proxy.round_trips
-        await warm.messages.append("t", [assistant("other")], run_id="r", after=seq, branch=branch)
+        await warm.messages.append("t", [assistant("other")], run_id="r", reply_to=earlier, branch=branch)
         made = await warm.messages.append("t", [user("on")])
         assert (made.messages[0].seq, proxy.round_trips - before) == (
             seq + 2,

@@ -36,6 +36,7 @@ from chatledger.types import OpenDraft
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
+from tests.places import at
 from tests.storage.raw import query
 from tests.views import of_user
 
@@ -203,8 +204,8 @@ CALLS: dict[str, list[Call]] = {
     "threads.count": [lambda s, ids: of_user(s, ids.user).threads.count()],
     "messages.append": [
         lambda s, ids: s.messages.append(ids.thread, turn()),
-        lambda s, ids: s.messages.append(ids.thread, turn(), after=1),
-        lambda s, ids: s.messages.append("mine", turn(), after=f"{ids.message}0"),
+        lambda s, ids: s.messages.append(ids.thread, turn(), reply_to=at(1)),
+        lambda s, ids: s.messages.append("mine", turn(), reply_to=f"{ids.message}0"),
         lambda s, ids: s.messages.append(ids.thread, []),
         lambda s, ids: s.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run),
         lambda s, ids: s.messages.append(ids.thread, turn(), branch=1, expected=0),
@@ -228,7 +229,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.messages.get("mine", f"{ids.message}1"),
     ],
     "messages.search": [
-        lambda s, ids: s.messages.search("secret", user_id=ids.user),
+        lambda s, ids: of_user(s, ids.user).messages.search("secret"),
         lambda s, ids: s.messages.search("tokyo", thread_id=ids.thread),
     ],
     "messages.find": [lambda s, ids: s.messages.find(f"{ids.message}1")],

@@ -12,6 +12,7 @@ from chatledger.storage.repositories.branches import fork_at
 from chatledger.types import Alternative
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
+from tests.places import at
 from tests.storage.raw import query
 
 
@@ -20,10 +21,10 @@ async def asked(ledger: Ledger) -> Ledger:
     """Three answers to one question, the second with a conversation behind it, and two beginnings."""
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user("?"), assistant("one")])
-    await ledger.messages.append("t", [assistant("two")], after=1)
+    await ledger.messages.append("t", [assistant("two")], reply_to=at(1))
     await ledger.messages.append("t", [user("and?"), assistant("so")])
-    await ledger.messages.append("t", [assistant("three")], after=1)
-    await ledger.messages.append("t", [user("another beginning")], after=0)
+    await ledger.messages.append("t", [assistant("three")], reply_to=at(1))
+    await ledger.messages.append("t", [user("another beginning")], alternative_to=at(1))
     return ledger
 
 
@@ -65,7 +66,7 @@ async def test_the_branch_to_activate_shows_the_message(asked: Ledger) -> None:
 
 async def test_the_newest_branch_that_shows_a_message_is_the_one_to_activate(asked: Ledger) -> None:
     """Unless the branch that is looked at shows it."""
-    await asked.messages.append("t", [assistant("so, so")], after=3, branch=1)
+    await asked.messages.append("t", [assistant("so, so")], reply_to=at(3), branch=1)
     assert await alternatives(asked, 2, 2) == [("one", 0, 0, False), ("two", 1, 4, False), ("three", 2, 2, True)]
     assert (await alternatives(asked, 2, 1))[1] == ("two", 1, 1, True)
     assert (await alternatives(asked, 2))[1] == ("two", 1, 4, True)
@@ -85,7 +86,7 @@ async def test_a_branch_without_a_message_in_that_place_does_not_count(asked: Le
 async def test_calls_and_parts_come_whole(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user("?"), assistant(calls=[call("a"), call("b")]), result("a"), result("b")])
-    await ledger.messages.append("t", [assistant(reasoning="hm", calls=[call("c")])], after=1)
+    await ledger.messages.append("t", [assistant(reasoning="hm", calls=[call("c")])], reply_to=at(1))
     found = await alternatives_of(scope_of(ledger), "t", 2)
     assert [one.message for one in found] == [
         (await ledger.messages.history("t", branch=branch)).messages[1] for branch in (0, 1)

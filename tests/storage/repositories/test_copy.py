@@ -31,6 +31,7 @@ from chatledger.storage.repositories.redaction import erase_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
+from tests.places import at
 from tests.storage.raw import count_rows, query
 
 PICTURE = user("", message_id="p").model_copy(
@@ -43,7 +44,7 @@ async def source(ledger: Ledger) -> Ledger:
     """Two branches that share a turn, with a run and a score."""
     await ledger.user("ada").threads.create("s", title="Weather", metadata={"b": 1, "a": None}, rules="lenient")
     await ledger.messages.append("s", [*turn(ids="m"), PICTURE, assistant("Nice.", reasoning="hm")], run_id="r")
-    await ledger.messages.append("s", [user("edited"), assistant("yes")], after=5)
+    await ledger.messages.append("s", [user("edited"), assistant("yes")], reply_to=at(5))
     await ledger.feedback.record(Feedback(run_id="r", key="stars", score=5))
     return ledger
 
@@ -72,10 +73,10 @@ async def test_a_copy_is_the_path_as_a_thread_of_its_own(database: Database, sou
 async def test_any_branch_is_copied_up_to_any_message(source: Ledger) -> None:
     stored = (await source.messages.history("s", branch=0)).messages
     whole = bare(stored)
-    for at in (1, 5, 6, 7, None):
-        thread = await source.threads.copy("s", branch=0, until=None if at is None else stored[at - 1], title=None)
-        assert (thread.title, thread.message_count) == (None, 7 if at is None else at)
-        assert bare((await source.messages.history(thread.thread_id)).messages) == whole[:at]
+    for end in (1, 5, 6, 7, None):
+        thread = await source.threads.copy("s", branch=0, until=None if end is None else stored[end - 1], title=None)
+        assert (thread.title, thread.message_count) == (None, 7 if end is None else end)
+        assert bare((await source.messages.history(thread.thread_id)).messages) == whole[:end]
         assert (
             await source.messages.append(thread.thread_id, [], on_open_calls="close")
         ).last_seq == thread.message_count
@@ -85,7 +86,7 @@ async def test_the_copy_goes_on_by_itself(source: Ledger) -> None:
     await source.threads.copy("s", "c")
     before = await source.messages.history("s")
     assert (await source.messages.append("c", [user("on")], run_id="r of c")).messages[0].seq == 8
-    await source.messages.append("c", [assistant("other")], after="m0")
+    await source.messages.append("c", [assistant("other")], reply_to="m0")
     await erase_at(scope_of(source), "c", 1)
     assert await source.messages.history("s") == before
     await source.threads.delete("s")

@@ -19,6 +19,7 @@ from chatledger.storage.repositories.removal import rewind_to
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import user
+from tests.places import at
 from tests.storage.raw import query
 from tests.storage.repositories.test_loop_is_free import noting
 
@@ -47,9 +48,9 @@ async def test_a_path_with_too_many_forks_is_not_forked_again(ledger: Ledger, mo
         assert (caught.value.limit, caught.value.given, caught.value.maximum) == ("forks along a path", 4, 3)
     await ledger.messages.append("t", [user("on the same branch")])
     with pytest.raises(LimitExceeded, match="up to seq 4"):
-        await ledger.messages.append("t", [user("another")], after=4)
+        await ledger.messages.append("t", [user("another")], reply_to=at(4))
     assert len(await ledger.branches.list("t")) == 4
-    await ledger.messages.append("t", [user("nearer to the root")], after=2)
+    await ledger.messages.append("t", [user("nearer to the root")], reply_to=at(2))
     copied = await ledger.threads.copy("t")
     assert (await fork_at(scope_of(ledger), copied.thread_id, 3)).branch == 1
 
@@ -81,7 +82,7 @@ async def test_a_thread_with_too_many_branches_gets_no_other(ledger: Ledger, mon
         await fork_at(scope_of(ledger), "t", 1, branch=0)
     assert (caught.value.limit, caught.value.given, caught.value.maximum) == ("branches of a thread", 4, 3)
     with pytest.raises(LimitExceeded):
-        await ledger.messages.append("t", [user("other")], branch=0, after=1)
+        await ledger.messages.append("t", [user("other")], branch=0, reply_to=at(1))
     assert len(await ledger.branches.list("t")) == 3
 
 
@@ -149,8 +150,8 @@ async def test_a_chain_compares_each_segment_once(ledger: Ledger, monkeypatch: p
 async def test_the_ways_of_a_page_read_the_branches_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user(str(number)) for number in range(20)])
-    for at in range(1, 20):
-        await ledger.messages.append("t", [user("other")], branch=0, after=at)
+    for seq in range(1, 20):
+        await ledger.messages.append("t", [user("other")], branch=0, reply_to=at(seq))
     read = noting(monkeypatch, alternatives, "read_paths")
     found = await alternatives.find_ways(scope_of(ledger), "t", 0, range(2, 21))
     assert [len(ways) for ways in found.values()] == [2] * 19

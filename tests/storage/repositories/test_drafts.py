@@ -372,7 +372,7 @@ async def test_an_append_of_nothing_leaves_a_live_draft_alone(asked: Ledger, on_
 async def test_an_append_that_waited_for_its_turn_does_not_take_a_draft_for_abandoned(asked: Ledger) -> None:
     """The draft was written after the append was asked for, by more than its lease."""
     async with stream(asked, lease=NEVER + 1) as draft:
-        request = make_request(asked._scope.tenant, "t", [user("next")], limits=None)
+        request = make_request(asked._scope.terms, "t", [user("next")])
         waited = replace(request, now=request.now - timedelta(seconds=NEVER + 1))
         with pytest.raises(DraftLive):
             await asked._scope.append(waited)

@@ -121,7 +121,7 @@ async def changes_of(writer: Ledger) -> AsyncIterator[str]:
     await writer.messages.append("t", [user("Nowhere?", message_id="nowhere")], branch=0)
     await writer.branches.activate("t", 0)
     yield "activated appended"
-    await writer.messages.append("t", [user("Anywhere?")], after="first 4")
+    await writer.messages.append("t", [user("Anywhere?")], reply_to="first 4")
     yield "activated appended"
 
 

@@ -35,6 +35,7 @@ from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
+from tests.places import at
 from tests.storage.raw import query, raw_connection
 
 PAIR = [user("?"), assistant(calls=[call("a"), call("b")]), result("a"), result("b"), assistant("!")]
@@ -82,7 +83,7 @@ async def test_a_call_is_answered_again_where_a_fork_still_has_its_first_result(
     database: Database, ledger: Ledger, how: str
 ) -> None:
     stored = await filled(ledger, [user("?"), assistant(calls=[call("a")]), result("a", "one"), assistant("!")])
-    other = await ledger.messages.append("t", [assistant("?!")], after=3)
+    other = await ledger.messages.append("t", [assistant("?!")], reply_to=at(3))
     await ledger.branches.activate("t", 0)
     await rewind_to(scope_of(ledger), "t", 2)
     again = result("a", "two")
@@ -125,8 +126,8 @@ async def test_of_eight_results_of_a_call_at_once_one_is_linked(
     """Also where the branch gave up a first result, which a fork still has."""
     await filled(ledger, [user("?"), assistant(calls=[call("a")]), result("a", "one")], rules=level)
     if forked:
-        await ledger.messages.append("t", [assistant("?!")], after=3)
-        await ledger.messages.append("t", [user("?!")], after=3, branch=0)
+        await ledger.messages.append("t", [assistant("?!")], reply_to=at(3))
+        await ledger.messages.append("t", [user("?!")], reply_to=at(3), branch=0)
         await ledger.branches.activate("t", 0)
     await rewind_to(scope_of(ledger), "t", 2)
     async with database.open() as other:
@@ -364,7 +365,7 @@ async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledge
     elif how == "fork":
         await fork_at(scope_of(ledger), "t", 8)
     elif how == "after":
-        await ledger.messages.append("t", [user("edited")], after=7)
+        await ledger.messages.append("t", [user("edited")], reply_to=at(7))
     elif how == "retract":
         await ledger.messages.remove("t", stored[5].message_id or "")
     elif how == "cached":
@@ -394,7 +395,7 @@ async def test_a_call_beside_one_without_an_id_keeps_its_result(database: Databa
     elif how == "fork":
         await fork_at(scope_of(ledger), "t", 4)
     elif how == "after":
-        await ledger.messages.append("t", [assistant("?!")], after=4)
+        await ledger.messages.append("t", [assistant("?!")], reply_to=at(4))
     elif how == "copy":
         thread = (await ledger.threads.copy("t", "c")).thread_id
         await ledger.messages.pop("c")
@@ -537,20 +538,20 @@ async def test_a_key_finds_its_first_result_for_messages_that_have_ids_too(ledge
         await ledger.messages.append("t", said, idempotency_key="k")
 
 
-@pytest.mark.parametrize("after", [None, 1])
-async def test_a_key_finds_its_first_result_for_a_draft(ledger: Ledger, after: int | None) -> None:
+@pytest.mark.parametrize("message", [None, at(1)], ids=["the end", "a message"])
+async def test_a_key_finds_its_first_result_for_a_draft(ledger: Ledger, message: ChatMessage | None) -> None:
     await filled(ledger)
-    async with ledger.messages.stream("t", idempotency_key="k", after=after) as draft:
+    async with ledger.messages.stream("t", idempotency_key="k", reply_to=message) as draft:
         await draft.feed("said")
     assert await ledger.messages.pop("t") == draft.message
     left = await ledger.messages.history("t")
     for words in ("said", "said", "else"):
-        async with ledger.messages.stream("t", idempotency_key="k", after=after) as again:
+        async with ledger.messages.stream("t", idempotency_key="k", reply_to=message) as again:
             await again.feed(words)
         assert (again.replayed, again.message) == (True, draft.message)
     assert await ledger.messages.history("t") == left
     await erase_at(scope_of(ledger), "t", draft.message.seq or 0)
-    async with ledger.messages.stream("t", idempotency_key="k", after=after) as again:
+    async with ledger.messages.stream("t", idempotency_key="k", reply_to=message) as again:
         await again.feed("said")
     assert (again.replayed, again.message.text) == (True, "[redacted]")
 
@@ -578,7 +579,7 @@ async def test_a_draft_that_was_removed_unfinished_starts_again_under_its_key(le
 async def test_an_attempt_whose_acknowledgement_was_lost_is_found_though_it_was_popped(ledger: Ledger) -> None:
     await filled(ledger)
     scope = ledger.messages._scope
-    request = make_request(scope.tenant, "t", [user("minted")], limits=None)
+    request = make_request(scope.terms, "t", [user("minted")])
     first = await scope.write(lambda sql: attempt_locked(sql, request))
     await ledger.messages.pop("t")
     again = await scope.write(lambda sql: attempt(sql, request, lock=True))

@@ -15,7 +15,7 @@ from unicodedata import normalize
 
 import pytest
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, TextPart, ThinkPart, ThreadNotFound
+from chatledger import ChatMessage, InvalidArgument, Ledger, NewThread, TextPart, ThinkPart, ThreadNotFound
 from chatledger.errors import DamagedCell, InvalidCursor, LimitExceeded
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.redaction import erase_at
@@ -24,6 +24,7 @@ from chatledger.storage.repositories.search_text import MOST_CHARACTERS, Query
 from chatledger.types import Hit, Page
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, user
+from tests.places import at
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SCRIPTS = (
@@ -106,7 +107,7 @@ async def test_a_hit_says_where_it_is_and_shows_the_words_around_it(ledger: Ledg
         result("c", json.dumps({"消": "ｒｅｆｕｎｄ"})),
         assistant("Done."),
     ]
-    await ledger.messages.append("t", messages, create=True, title="Money back", user_id="ada")
+    await ledger.user("ada").messages.append("t", messages, create=NewThread(title="Money back"))
     page = await ledger.messages.search("refund")
     assert [(hit.seq, hit.field, hit.match) for hit in page] == [
         (3, "result", "ｒｅｆｕｎｄ"),
@@ -128,7 +129,7 @@ async def test_every_substring_is_found_and_nothing_else(ledger: Ledger) -> None
     for number, text in enumerate(SCRIPTS):
         content: Any = [TextPart(text=text[:9]), ThinkPart(text="hidden"), TextPart(text=text[9:])]
         messages = [user(text), assistant(content), user("nothing of that kind")]
-        await ledger.messages.append(f"t{number}", messages, create=True, title="hidden")
+        await ledger.messages.append(f"t{number}", messages, create=NewThread(title="hidden"))
     for text in SCRIPTS:
         for length in (1, 2, 3, 7, 20):
             start = chance.randrange(len(text) - length)
@@ -145,7 +146,7 @@ async def test_pages_follow_each_other_through_many_threads(ledger: Ledger) -> N
     for number in range(30):
         said = [user(f"Question {n} about {'apples' if n % 3 else 'pears'}") for n in range(20)]
         owner = "ada" if number % 2 else "bob"
-        await ledger.messages.append(f"t{number:02}", said, create=True, user_id=owner, kind=f"k{number % 3}")
+        await ledger.user(owner).messages.append(f"t{number:02}", said, create=NewThread(kind=f"k{number % 3}"))
     expected = await scan(ledger, "PEARS")
     assert len(expected) == 30 * 7
     for limit in (1, 10, 211):
@@ -184,7 +185,7 @@ async def test_roles_and_times_choose_messages(ledger: Ledger) -> None:
 async def test_only_the_active_branch_is_searched_and_its_changes_count(ledger: Ledger) -> None:
     said = [user("one", message_id="1"), assistant("two apples", message_id="2"), user("three", message_id="3")]
     await ledger.messages.append("t", said, create=True)
-    await ledger.messages.append("t", [assistant("two pears", message_id="2b")], after=1)
+    await ledger.messages.append("t", [assistant("two pears", message_id="2b")], reply_to=at(1))
     assert await places(ledger, "apples") == []
     assert await places(ledger, "pears") == [("t", 2)]
     await ledger.branches.activate("t", 0)
@@ -205,7 +206,7 @@ async def test_threads_are_found_by_title_or_by_their_newest_message(ledger: Led
     await ledger.threads.create("empty", title="Plans for Rome", created_at=NOON)
     for number in range(5):
         said = [user(f"Rome {n}") for n in range(3)]
-        await ledger.messages.append(f"t{number}", said, create=True, user_id="ada" if number else None)
+        await (ledger.user("ada") if number else ledger).messages.append(f"t{number}", said, create=True)
     await ledger.threads.update("t4", title="About ROME")
     found: list[Hit] = []
     cursor = None

@@ -329,26 +329,26 @@ async def test_a_call_for_a_user_judges_the_owner_as_the_users_ledger_does(
     for thread_id in ("bob's", "nobody's", "unknown"):
         for message in (user(SECRET, message_id="bob's message"), user("?")):
             with pytest.raises(ThreadNotFound, match=rf'^there is no thread "?.?{thread_id}'):
-                await ledger.messages.append(thread_id, [message], user_id="ada")
+                await ledger.user("ada").messages.append(thread_id, [message])
         with pytest.raises(ThreadNotFound):
-            await ledger.messages.append(thread_id, Payload([{"role": "user", "content": "?"}]), user_id="ada")
+            await ledger.user("ada").messages.append(thread_id, Payload([{"role": "user", "content": "?"}]))
         with pytest.raises(ThreadNotFound):
-            async with ledger.messages.stream(thread_id, user_id="ada"):
+            async with ledger.user("ada").messages.stream(thread_id):
                 pass
         with pytest.raises(ThreadNotFound):
             await ledger.user("ada").messages.history(thread_id)
     assert await everything(database) == before
-    await ledger.messages.append("ada's", Payload([{"role": "user", "content": "?"}]), user_id="ada")
-    async with ledger.messages.stream("ada's", user_id="ada") as draft:
+    await ledger.user("ada").messages.append("ada's", Payload([{"role": "user", "content": "?"}]))
+    async with ledger.user("ada").messages.stream("ada's") as draft:
         await draft.feed("!")
     assert (await ledger.messages.history("ada's")).messages[-1].text == "!"
     with pytest.raises(InvalidArgument, match="user_id is another user"):
-        await ledger.user("ada").messages.append("ada's", turn(), user_id="bob")
+        await ledger.user("ada").user("bob").messages.append("ada's", turn())
 
 
 async def test_the_owner_is_judged_on_a_cached_tip_too(ledger: Ledger, bob: Ledger) -> None:
-    for user_id in ("ada", None):
+    for owner in (ledger.user("ada"), ledger):
         await ledger.messages.append("ada's", turn())  # the tip is cached now, with its owner
         with pytest.raises(ThreadNotFound):
             await bob.messages.append("ada's", turn())
-        assert await ledger.messages.append("ada's", turn(), user_id=user_id)
+        assert await owner.messages.append("ada's", turn())

@@ -107,9 +107,8 @@ async def say_everywhere(ledger: Ledger, said: Said) -> None:
     await ledger.messages.append("synced", short(said("key")), idempotency_key="k")
     await ledger.messages.sync("synced", [user(said("another"))], branch=0, on_difference="branch")
     shared = await ledger.messages.append("branched", short(said("first")), create=True)
-    after = shared.messages[0].seq
     await ledger.messages.sync("branched", [shared.messages[0], user(said("edited"))], branch=0, on_difference="branch")
-    await ledger.messages.append("branched", [user(said("after"))], after=after, branch=0)
+    await ledger.messages.append("branched", [user(said("after"))], reply_to=shared.message, branch=0)
     async with ledger.messages.stream("branched", idempotency_key="k") as draft:
         await draft.feed(said("streamed"))
     calls = [ToolCall(id="c", name="f", arguments=json.dumps({"q": said("argument")}))]

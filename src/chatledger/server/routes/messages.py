@@ -11,12 +11,12 @@ from fastapi import Query, Response
 from chatledger import Payload
 from chatledger.errors import InvalidArgument
 from chatledger.formats import get_codec, recognise
-from chatledger.models import Appended, ChatMessage, Cursor, Newest, Oldest, Put, Revision, Tokens, Turns
+from chatledger.models import Appended, ChatMessage, Cursor, Newest, NewThread, Oldest, Put, Revision, Tokens, Turns
 from chatledger.models.weight import apart
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import History, history_of
 from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
-from chatledger.server.bodies import Append, Items, LostValue, Message, MessagePage, Stored, items
+from chatledger.server.bodies import Append, Items, LostValue, Message, MessagePage, Stored, ThreadFields, items
 from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.headers import ExpectedState, IdempotencyKey
 from chatledger.server.json_route import json_router
@@ -109,8 +109,10 @@ async def append_messages(
     refuse_beyond_ask(caller, on_open_calls=body.on_open_calls != "error")
     refuse_all_but_questions(caller, body.messages or ())
     refuse_chosen(state.ids, caller, create=body.create)
-    given = body.model_dump(exclude={"messages", "payload", "format", "kv"})
-    given |= {"idempotency_key": idempotency_key, "expected": expected}
+    given = body.model_dump(exclude={"messages", "payload", "format", "kv", "create"})
+    given |= {"idempotency_key": idempotency_key, "expected": expected, "create": body.create}
+    if isinstance(body.create, ThreadFields):
+        given["create"] = NewThread(**body.create.model_dump())
     if body.kv is not None:
         given["kv"] = {key: Put(one.value, one.expected) for key, one in body.kv.items()}
     given_messages = body.messages if body.payload is None else body.payload

@@ -35,7 +35,7 @@ from chatledger.rules import (
     judge,
 )
 from chatledger.storage.append.create import create_thread
-from chatledger.storage.append.new_branch import branch_off, find_cut, find_other_branch
+from chatledger.storage.append.new_branch import branch_off, find_cut, find_elsewhere, find_other_branch
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
@@ -94,6 +94,9 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
         seen = preflight(sql, request, lock=lock)
         if not seen.found:  # somebody removed it since; another attempt stores the batch where it belongs
             return Moved()
+    elif (elsewhere := find_elsewhere(request, seen)) is not None:
+        request = replace(request, branch=elsewhere)
+        seen = preflight(sql, request, lock=lock)
     if overwrites_partial(request, seen):
         if request.kv and not lock and sql.dialect == "postgresql":
             return Moved()  # two statements, so they need the transaction of the next attempt
@@ -144,9 +147,9 @@ def _log_takeover(request: AppendRequest, seen: Seen, what: str) -> None:
 
 
 def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
-    if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
+    if request.after is not None:  # the preflight looks up its place
         return NeedsPreflight()
-    if request.after is not None and (cached.tip is None or request.after != cached.tip.last_seq):
+    if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
         return NeedsPreflight()
     try:
         plan = plan_append(request, cached) if request.messages else None  # an empty batch has no guard

@@ -34,6 +34,7 @@ _TYPES = {
     **dict.fromkeys(("last_seq", "new_stamp", "partial_seq"), "bigint"),
     "branch": "int",
     "now": "timestamptz",
+    "created": "timestamptz",
 }
 
 
@@ -59,7 +60,7 @@ def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
     seen = new_thread(request, new_stamp())
     parameters = _parameters(request) | {"branch": 0, "new_stamp": seen.stamp, **tip_columns(Tip())}
     if sql.by_table:
-        made = _create_by_table(sql, parameters | {"now": sql.moment(request.now)})
+        made = _create_by_table(sql, parameters | {name: sql.moment(parameters[name]) for name in ("now", "created")})
     else:
         made = bool(sql.fetch(_alone(plain=request.tenant.encryption is None), parameters))
     if made and not sql.by_table:
@@ -114,6 +115,7 @@ def _parameters(request: AppendRequest) -> dict[str, Any]:
         "kind": creation.kind,
         "lineage": FIRST_LINEAGE,
         "now": request.now,
+        "created": creation.created_at or request.now,
         "subject": erasure_digest("thread", request.thread_id),
     }
 
@@ -122,12 +124,12 @@ _THREAD_COLUMNS = (
     "INSERT INTO {schema}threads"
     " (tenant_id, thread_id, user_id, title, metadata, rules, kind, created_at, active_at, active_branch)"
 )
-_THREAD_VALUES = "tenant, thread, user, title, metadata, rules, kind, now, now"
+_THREAD_VALUES = "tenant, thread, user, title, metadata, rules, kind, created, now"
 _BRANCH_COLUMNS = (
     "INSERT INTO {schema}branches (tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls,"
     " partial_seq, created_at)"
 )
-_BRANCH_VALUES = "tenant, thread, branch, lineage, last_seq, new_stamp, last_role, open_calls, partial_seq, now"
+_BRANCH_VALUES = "tenant, thread, branch, lineage, last_seq, new_stamp, last_role, open_calls, partial_seq, created"
 
 
 def _values(names: str, *, typed: bool) -> str:

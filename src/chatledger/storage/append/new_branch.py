@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatledger.errors import InvalidCursor, MessageNotFound
+from chatledger.errors import MessageNotFound
 from chatledger.ids import new_stamp
 from chatledger.rules import Tip
 from chatledger.storage.append.preflight import Seen
@@ -35,37 +35,54 @@ def find_other_branch(request: AppendRequest, seen: Seen) -> int | None:
     return places[0][0] if places else None
 
 
+def find_elsewhere(request: AppendRequest, seen: Seen) -> int | None:
+    """The branch that stores the message, if the call names no branch and the active one does not have the message."""
+    if seen.after is None or seen.after.place is None or request.branch is not None or request.expected is not None:
+        return None
+    branch, seq = seen.after.place
+    return None if stands_on(seen.path, branch, seq) else branch
+
+
 def find_cut(sql: Sql, request: AppendRequest, seen: Seen) -> Cut | None:
     """The place where the new branch leaves the path; None if no message follows, so that the append is a plain one.
 
-    Raises InvalidCursor for a seq that the branch does not have, and MessageNotFound for an id that is not on it.
+    Raises MessageNotFound for a message that is not on the branch.
     """
+    assert request.after is not None
     assert seen.tip is not None
-    assert seen.branch is not None
-    assert seen.after is not None
     at, last_seq = _position(request, seen), seen.tip.last_seq
-    if not 0 <= at <= last_seq:
-        detail = f"branch {seen.branch} ends at seq {last_seq}; pass a seq from 0 to {last_seq}"
-        raise InvalidCursor(at, detail)
-    if at == last_seq:
-        return None
     if not seen.absent:
-        return Cut(at)
+        if at > last_seq:
+            raise _not_found(request, seen, at)
+        return Cut(at - 1) if request.after.beside else Cut(at) if at < last_seq else None
     shared, nearest, latest = _count(sql, request, seen, at)
-    if nearest != at:
-        raise InvalidCursor(at, f"branch {seen.branch} no longer has that message; the one before it is seq {nearest}")
+    if nearest != at:  # it was removed
+        raise _not_found(request, seen, at)
+    if request.after.beside:
+        shared, nearest, _ = _count(sql, request, seen, at - 1)
+        return Cut(nearest, nearest - shared)
     return Cut(at, at - shared) if latest > at else None
 
 
 def _position(request: AppendRequest, seen: Seen) -> int:
+    """The seq of the message on the branch; 0 is the place before the first message."""
+    assert request.after is not None
     assert seen.after is not None
-    if isinstance(request.after, int):
-        return request.after
+    if isinstance(request.after.message, int):
+        return request.after.message
     place = seen.after.place
     if place is None or not stands_on(seen.path, *place):
         elsewhere = "" if place is None else f"on branch {seen.branch}; the message is on branch {place[0]}"
-        raise MessageNotFound(request.thread_id, decode_text(request.after or ""), detail=elsewhere)
+        raise _not_found(request, seen, None if place is None else place[1], elsewhere)
     return place[1]
+
+
+def _not_found(request: AppendRequest, seen: Seen, seq: int | None, detail: str = "") -> MessageNotFound:
+    assert request.after is not None
+    message = request.after.message
+    id_ = decode_text(message) if isinstance(message, str) else None
+    detail = detail or ("" if id_ else f"on branch {seen.branch}")
+    return MessageNotFound(request.thread_id, id_, seq=seq if id_ is None else None, detail=detail)
 
 
 _COUNT = """

@@ -81,7 +81,7 @@ _ACTIVE = "(SELECT t.active_branch FROM {schema}threads t WHERE t.tenant_id = :t
 _LOCK_AFTER = f"""
 SELECT 1 FROM {{schema}}branches b
 WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch IN (:branch::int, {_ACTIVE})
-ORDER BY b.branch FOR UPDATE
+ORDER BY b.branch <> {_ACTIVE}, b.branch FOR UPDATE
 """
 
 
@@ -172,16 +172,19 @@ def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
 
 def _with_after(request: AppendRequest) -> list[str]:
     """The ids to look for: those of the batch, and the one that the batch follows."""
-    named = isinstance(request.after, str) and request.after not in request.message_ids
-    return [*request.message_ids, request.after] if named else request.message_ids  # type: ignore[list-item]
+    named = None if request.after is None else request.after.message
+    if isinstance(named, str) and named not in request.message_ids:
+        return [*request.message_ids, named]
+    return request.message_ids
 
 
 def _read_after(request: AppendRequest, row: Row, found: dict[str, tuple[int, int]]) -> SeenAfter:
     """Take the message that the batch follows out of the messages that the preflight found."""
-    place = None
-    if isinstance(request.after, str):
-        own = request.after in request.message_ids
-        place = found.get(request.after) if own else found.pop(request.after, None)
+    assert request.after is not None
+    named = request.after.message
+    place = named if isinstance(named, tuple) else None
+    if isinstance(named, str):
+        place = found.get(named) if named in request.message_ids else found.pop(named, None)
     return SeenAfter(row[0] or 0, place)
 
 

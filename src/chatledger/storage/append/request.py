@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+from pydantic import TypeAdapter
 
 from chatledger.arguments import (
-    AFTER,
-    BOOL,
     INT_OR_NONE,
     MESSAGES,
     ON_OPEN_CALLS,
@@ -27,9 +27,9 @@ from chatledger.arguments import (
 )
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
-from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel, Thread
+from chatledger.models import LENIENT, ChatMessage, Limits, NewThread, RulesLevel, Thread
 from chatledger.models.base import Model, refuse_own_fields, refusing
-from chatledger.models.json import JsonValue
+from chatledger.models.json import JsonObject, JsonValue
 from chatledger.models.kv import Put
 from chatledger.rules import Lease
 from chatledger.storage.append.kv import KvWrite, make_writes
@@ -53,26 +53,31 @@ class Creation:
     kind: str | None = None
     metadata: str | None = None
     rules: RulesLevel | None = None
+    created_at: datetime | None = None
+    """None: the time of the request."""
 
     @classmethod
-    def of(cls, *, create: bool, title: str | None, kind: str | None, rules: RulesLevel | None) -> Creation | None:
-        """Returns None if the call creates nothing. Raises InvalidArgument."""
-        require(BOOL, create=create)
-        require(STR_OR_NONE, kind=kind, title=title)
-        if not create and (kind is not None or title is not None):
-            given = "title" if kind is None else "kind"
-            raise InvalidArgument(given, "applies only to a thread that the call creates; pass create=True as well")
-        if not create:
-            return None
-        kind = None if kind is None else encode_key(kind, "kind")
-        return cls(None if title is None else encode_text(title), kind, rules=rules)
-
-    @classmethod
-    def of_thread(cls, thread: Thread) -> Creation:
-        """Raises LimitExceeded and InvalidArgument for a kind that cannot be a key."""
+    def of(cls, thread: Thread | NewThread) -> Creation:
+        """Raises LimitExceeded and InvalidArgument for a kind that cannot be a key, and metadata that is no JSON."""
         title = None if thread.title is None else encode_text(thread.title)
         kind = None if thread.kind is None else encode_key(thread.kind, "kind")
-        return cls(title, kind, encode_json(thread.metadata), thread.rules)
+        metadata = None if thread.metadata is None else dict(thread.metadata)
+        if isinstance(thread, NewThread):
+            with refusing("metadata"):
+                metadata = _METADATA.validate_python(metadata)
+        return cls(title, kind, encode_json(metadata), thread.rules, thread.created_at)
+
+
+_METADATA: TypeAdapter[JsonObject | None] = TypeAdapter(JsonObject | None)
+
+
+class After(NamedTuple):
+    """The message that a batch follows: its place (branch and seq), its id as stored, or its seq on the asked branch.
+    `beside`: the batch is stored in the place of that message, beside it.
+    """
+
+    message: tuple[int, int] | str | int
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,8 +115,8 @@ class AppendRequest:
     """If one was given, a repeat is searched for on every branch."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
-    after: int | str | None = None
-    """The message that the batch follows: its seq on the branch, or its id as stored. None is the end of the branch."""
+    after: After | None = None
+    """Where the batch is stored; None is the end of the branch."""
     kv: tuple[KvWrite, ...] = ()
     """Values of the thread, in the order of their keys. They are written atomically with the messages."""
     creation: Creation | None = None
@@ -193,33 +198,32 @@ def in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMes
     )
 
 
+class Terms(NamedTuple):
+    """Who appends, and under which bounds. Without `limits` a batch may have any size."""
+
+    tenant: Tenant
+    limits: Limits | None = None
+    rules: RulesLevel = "strict"
+    """The level of a thread that has none of its own."""
+
+
 def make_request(
-    tenant: Tenant,
+    terms: Terms,
     thread_id: str,
     messages: Sequence[ChatMessage],
     *,
-    limits: Limits | None,
     run_id: str | None = None,
     branch: int | None = None,
     expected: str | Literal[0] | None = None,
     idempotency_key: str | None = None,
     rules: RulesLevel | None = None,
-    default_rules: RulesLevel = "strict",
     on_open_calls: OnOpenCalls = "error",
-    interrupt: bool = False,
-    lease: float = LEASE,
-    draft: int | None = None,
-    continues: bool = False,
-    after: int | str | None = None,
+    after: After | None = None,
     kv: Mapping[str, JsonValue | Put] | None = None,
-    create: bool = False,
-    user_id: str | None = None,
-    kind: str | None = None,
-    title: str | None = None,
+    create: bool | NewThread = False,
 ) -> AppendRequest:
-    """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
-    the batch may have any size. With `user_id`, only that user's threads exist for the append.
-    """
+    """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument."""
+    tenant, limits, default_rules = terms
     require_messages(messages)
     if not ({type(run_id), type(idempotency_key)} <= STR_OR_NONE.plain and type(branch) in INT_OR_NONE.plain):
         require(STR_OR_NONE, run_id=run_id, idempotency_key=idempotency_key)
@@ -227,25 +231,17 @@ def make_request(
     if rules is not None or type(on_open_calls) is not str or on_open_calls != "error":
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
-    if after is not None:
-        require(AFTER, after=after)
-        after = encode_key(after, "after") if isinstance(after, str) else after
     if limits is not None and len(messages) > limits.messages:
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
         encode_key(idempotency_key, "idempotency_key")
-    if user_id is not None:
-        require(STR_OR_NONE, user_id=user_id)
-        tenant = tenant.seen_by(user_id)
     creation = None
-    if create is not False or kind is not None or title is not None:
-        creation = Creation.of(create=create, title=title, kind=kind, rules=rules)
-        if create and after is not None:
-            raise InvalidArgument(
-                "create", "cannot be combined with after, which names a message of an existing thread"
-            )
-        if user_id is not None:
-            encode_key(user_id, "user_id")
+    if create is not False:
+        require(_CREATE, create=create)
+        creation = Creation() if create is True else Creation.of(create)
+        if after is not None:
+            named = "alternative_to" if after.beside else "reply_to"
+            raise InvalidArgument("create", f"cannot be combined with {named}, which is a message of a thread")
     values = () if kv is None else make_writes(kv)
     if values and not messages:
         raise InvalidArgument(
@@ -269,10 +265,7 @@ def make_request(
         rules=rules,
         default_rules=default_rules,
         close_open_calls=on_open_calls != "error",
-        interrupt=interrupt or (on_open_calls == "interrupt" and len(messages) > 0),
-        lease=lease,
-        draft=draft,
-        continues=continues,
+        interrupt=on_open_calls == "interrupt" and len(messages) > 0,
         idempotency_key=idempotency_key,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
         after=after,
@@ -302,6 +295,7 @@ def _read_expected(expected: str | Literal[0], thread: str, branch: int | None) 
     return read_expected(cast(str, expected), thread, branch)
 
 
+_CREATE = Kind("True, False or a NewThread", bool, NewThread)
 _EXPECTED = Kind("a mark, or 0 for a branch without a message", str)
 
 

@@ -158,7 +158,7 @@ class PostgresqlAppend:
         if cached is not None:
             plan = await _apart(request, plan_on_cached_tip, request, cached)
             if isinstance(plan, Plan):
-                progress.guard = plan.stamp if request.after is None else ANYTHING
+                progress.guard = plan.stamp
                 with suppress(RunConflict, VersionConflict):  # an attempt with a preflight raises it if it is real
                     written = await self._write_plan(plan, progress)
                     if isinstance(written, Moved):

@@ -23,7 +23,7 @@ from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, Storage
 from chatledger.models import Appended, Limits, Metrics, RulesLevel
 from chatledger.storage.append.gone import SlowDigests, with_digests
 from chatledger.storage.append.preflight import Seen
-from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.request import AppendRequest, Terms
 from chatledger.storage.databases.begun import BEGUN, begun, refuse_inside_transaction
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
@@ -78,6 +78,10 @@ class Scope:
         """Raises TenantOnly if the scope is a user's view, for a call that concerns the whole tenant."""
         if self.user_id is not None:
             raise TenantOnly(call)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.tenant, self.limits, self.rules)
 
     @property
     def timeout(self) -> float:

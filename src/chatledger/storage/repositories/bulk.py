@@ -18,7 +18,7 @@ from chatledger.models.base import refusing
 from chatledger.models.json import dumps
 from chatledger.rules import Tip, judge
 from chatledger.storage.append.create import FIRST_LINEAGE
-from chatledger.storage.append.request import Creation, make_request
+from chatledger.storage.append.request import Creation, Terms, make_request
 from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows, tip_columns
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.errors import Kind, read_failure
@@ -74,7 +74,7 @@ def prepare_thread(
         thread = Thread.model_validate(dict(thread))
     tenant, level = scope.tenant, rules or scope.rules
     # The limits are those of an append, which is one round trip. Here the caller decides how much it batches.
-    request = make_request(tenant, thread.thread_id, messages, limits=None)
+    request = make_request(Terms(tenant), thread.thread_id, messages)
     judgement = judge(Tip(), request.messages, branch=0, level=thread.rules or level)
     key = (tenant.key, request.thread)
     place = (*key, 0)
@@ -90,7 +90,7 @@ def prepare_thread(
 
 
 def _thread_row(thread: Thread) -> tuple[Any, ...]:
-    created = Creation.of_thread(thread)
+    created = Creation.of(thread)
     return (
         None if thread.user_id is None else encode_key(thread.user_id, "user_id"),
         created.title,

@@ -7,7 +7,7 @@ positions of the messages that it removes stay empty. So positions never move an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from chatledger.rules import Tip
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.partial import is_live
 from chatledger.storage.append.preflight import read_tip
-from chatledger.storage.append.request import make_request
+from chatledger.storage.append.request import Terms, make_request
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, tip_columns
 from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import Row, Sql
@@ -134,9 +134,8 @@ def settle(sql: Sql, window: Window, affected: Sequence[HeldBranch], seq: int) -
         refuse_live(sql, window, held)
     abandoned = [held for held in affected if held.tip.partial_seq not in (None, seq)]
     for held in abandoned:
-        number = held.path.branch
-        request = make_request(window.tenant, window.thread_id, [], limits=None, branch=number, interrupt=True)
-        attempt_locked(sql, request)
+        request = make_request(Terms(window.tenant), window.thread_id, [], branch=held.path.branch)
+        attempt_locked(sql, replace(request, interrupt=True))
     return bool(abandoned)
 
 

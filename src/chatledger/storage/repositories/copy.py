@@ -16,7 +16,7 @@ from chatledger.models import BACK, ChatMessage, Thread
 from chatledger.models.base import refusing
 from chatledger.rules import Judged, Judgement, Links, Tip, advance, linked_call
 from chatledger.storage.append.preflight import Seen
-from chatledger.storage.append.request import make_request
+from chatledger.storage.append.request import Terms, make_request
 from chatledger.storage.append.write import UPDATE_TIP, plan_rows, tip_columns
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.asyncpg import apart_from_loop
@@ -89,7 +89,7 @@ def _copy_messages(sql: Sql, source: Window, at: At, thread: Thread, made: Seen)
             tip = _store(sql, source, thread, messages, load_links(sql, source, path, first, last), tip, places)
     if (find_path(sql, replace(source, branch=path.branch)).absent or 0) != (path.absent or 0):
         raise StorageError("messages of the source were changed or removed while it was copied", retryable=True)
-    request = make_request(source.tenant, thread.thread_id, [], limits=None)
+    request = make_request(Terms(source.tenant), thread.thread_id, [])
     key = {"tenant": request.tenant.key, "thread": request.thread, "branch": 0}
     sql.fetch(UPDATE_TIP, {**key, "stamp": made.stamp, "new_stamp": made.stamp, **tip_columns(tip)})
     absent = None
@@ -166,7 +166,7 @@ def _plan(
         _linked(message, places, seq).model_copy(update={"run_id": None})
         for message, seq in zip(messages, seqs, strict=True)
     ]
-    request = make_request(source.tenant, thread.thread_id, own, limits=None)
+    request = make_request(Terms(source.tenant), thread.thread_id, own)
     judged: list[Judged] = []
     for message, seq in zip(request.messages, seqs, strict=True):
         # The source recorded what each message broke, and which call a result answers. Judging it again might differ.

@@ -12,7 +12,7 @@ from chatledger.errors import IdConflict, ThreadNotFound
 from chatledger.models import Thread
 from chatledger.storage.append.create import create_thread
 from chatledger.storage.append.preflight import Seen
-from chatledger.storage.append.request import Creation, make_request
+from chatledger.storage.append.request import Creation, Terms, make_request
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.thread_list import find_thread
 from chatledger.storage.rows.encryption import Tenant
@@ -30,8 +30,8 @@ def make_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -> 
     """Raises IdConflict, or with `exist_ok` ThreadNotFound for a thread of another user, and Erased."""
     existing = find_thread(sql, tenant, thread.thread_id) if exist_ok else None
     if existing is None:
-        request = make_request(tenant.seen_by(thread.user_id), thread.thread_id, [], limits=None)
-        creation = Creation.of_thread(thread)
+        request = make_request(Terms(tenant.seen_by(thread.user_id)), thread.thread_id, [])
+        creation = Creation.of(thread)
         seen = create_thread(sql, replace(request, creation=creation, now=thread.created_at))
         if seen is not None:
             return Made(thread, seen)

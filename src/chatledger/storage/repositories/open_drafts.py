@@ -32,7 +32,7 @@ async def find_open(scope: Scope, abandoned_for: timedelta | None) -> list[OpenD
 
 async def interrupt_draft(scope: Scope, draft: OpenDraft) -> bool:
     """Returns False if it changed since it was listed."""
-    request = make_request(scope.tenant, draft.thread_id, [], limits=scope.limits, branch=draft.branch, interrupt=True)
+    request = make_request(scope.terms, draft.thread_id, [], branch=draft.branch)
     message_id = None if draft.message_id is None else encode_key(draft.message_id, "message_id")
     key = PartialKey(request.tenant, request.thread, draft.branch, draft.seq, message_id)
     return await scope.write(lambda sql: interrupt_partial(sql, request, key, since=draft.since), moves=request.thread)

@@ -12,7 +12,7 @@ from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.gone import Gone
 from chatledger.storage.append.preflight import preflight
 from chatledger.storage.append.replay import had
-from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.request import After, AppendRequest
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.lineages import read_paths
 from chatledger.storage.history.path import Path, cut, find_path, load_range
@@ -83,7 +83,7 @@ def part(sql: Sql, window: Window, request: AppendRequest) -> Appended:
 
 def _find_equal(sql: Sql, window: Window, request: AppendRequest) -> Appended | None:
     """The result of the first call again, if a branch leaves the path at the same place with the same messages."""
-    at, count = cast(int, request.after), len(request.messages)
+    at, count = cast(int, cast(After, request.after).message), len(request.messages)
     for path in _leaving(sql, window, at):
         if path.last_seq < at + count:
             continue
