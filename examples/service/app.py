@@ -171,6 +171,7 @@ async def attempt(ledger: Ledger, thread_id: str, run_id: str, key: str, after: 
             run_id=run_id,
             idempotency_key=f"{key}/{number}",
             format="openai-chat",
+            branch=after.branch,
             reply_to=after,
             resume=True,
         ) as draft:

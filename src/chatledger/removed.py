@@ -15,6 +15,12 @@ _OPEN = {name: f"pass postgresql=PostgreSQL({name}=…)" for name in _POSTGRESQL
     "plaintext": "pass encryption=Encryption(keys, plaintext=…)",
 }
 _EXPECTED = "pass expected=, the mark of what you have read, or 0 for a branch without a message"
+_NEW_THREAD = {
+    "after": "pass reply_to=message, or alternative_to=message in its place",
+    "user_id": "call it on ledger.user(user_id)",
+    "kind": "pass create=NewThread(kind=…)",
+    "title": "pass create=NewThread(title=…)",
+}
 
 REMOVED: Mapping[str, Mapping[str, str]] = {
     "open": _OPEN | {"engine": "pass the engine in place of the URL: open(engine)"},
@@ -24,6 +30,7 @@ REMOVED: Mapping[str, Mapping[str, str]] = {
         "format": "pass a Payload: append(thread_id, Payload(value, format))",
         "kv_expected": "pass kv={key: Put(value, expected=…)}",
         "expected_version": _EXPECTED,
+        **_NEW_THREAD,
     },
     "history": {
         "min_position": "read from ledger.replica(position)",
@@ -42,6 +49,7 @@ REMOVED: Mapping[str, Mapping[str, str]] = {
     },
     "stream": {
         "expected_version": _EXPECTED,
+        **_NEW_THREAD,
         "message_id": "pass message=ChatMessage.assistant(message_id=…)",
         "name": "pass message=ChatMessage.assistant(name=…)",
         "interval": "pass pace=Pace(interval=…)",

@@ -67,7 +67,7 @@ async def fill(eve: httpx.AsyncClient) -> None:
     for number in range(3):
         json_of(await eve.put(f"{thread}/m1", json={"role": "user", "content": f"{number}{LONG}"}))
         other = {"role": "user", "content": f"{number}{LONG}"}
-        json_of(await eve.post(thread, json={"messages": [other], "after": 0}), 201)
+        json_of(await eve.post(thread, json={"messages": [other], "alternative_to": "m1"}), 201)
     json_of(await eve.post("/v1/threads/t/branches/0/activate"))
     for number in range(THREADS):
         body = {"thread_id": f"t{number}", "title": "x" * 4_096, "metadata": METADATA}

@@ -16,8 +16,8 @@ OTHER = {"role": "assistant", "content": "Rainy.", "message_id": "b"}
 
 @pytest.fixture
 async def thread(client: httpx.AsyncClient) -> str:
-    body = {"messages": [QUESTION, ANSWER], "create": True, "run_id": "r", "user_id": "ada"}
-    json_of(await client.post("/v1/threads/t/messages", json=body), 201)
+    body = {"messages": [QUESTION, ANSWER], "create": True, "run_id": "r"}
+    json_of(await client.post("/v1/threads/t/messages?user_id=ada", json=body), 201)
     return "/v1/threads/t"
 
 

@@ -231,7 +231,7 @@ async def test_asking_works_as_a_person_uses_it(ledger: Ledger, scopes: Scopes) 
     assert json_of(await ask.post(f"/v1/threads/{thread}/messages", json=again))["replayed"]
     json_of(await ask.post("/v1/threads/new/messages", json={"messages": [QUESTION], "create": True}), 201)
     await ledger.user("ada").messages.append(thread, [assistant("22")], run_id="r")
-    json_of(await ask.post(f"/v1/threads/{thread}/messages", json={"messages": [QUESTION], "after": 0}), 201)
+    json_of(await ask.post(f"/v1/threads/{thread}/messages", json={"messages": [QUESTION], "alternative_to": "m"}), 201)
     json_of(await ask.post(f"/v1/threads/{thread}/branches", json={"at": "m", "branch": 0}), 201)
     json_of(await ask.post(f"/v1/threads/{thread}/branches/0/activate"))
     score = json_of(await ask.post("/v1/feedback", json={"run_id": "r", "key": "thumb", "score": 1}), 201)

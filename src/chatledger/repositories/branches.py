@@ -28,7 +28,7 @@ class BranchRepository:
         expected: Mark | None = None,
     ) -> Branch:
         """Create a branch that shares the messages up to and including `at`, a message or its id; None shares nothing.
-        It copies no message. `messages.append(…, after=…)` forks and appends in one call.
+        It copies no message. `messages.append(…, reply_to=…)` forks and appends in one call.
 
         The branch that it forks is `branch`, or else the active one, or the one that stores the message if the active
         one does not have it. The new branch becomes the active one, unless `activate=False`. With `expected`, the mark

@@ -99,7 +99,7 @@ async def test_a_new_thread_has_all_its_fields(ledger: Ledger, database: Databas
         assert (thread.title, thread.kind, thread.metadata, thread.rules) == ("T", "k", {"a": [1]}, "lenient")
         assert (thread.created_at, thread.active_at > NOON) == (NOON, True)
     with pytest.raises(InvalidArgument, match="metadata"):
-        await ledger.messages.append("u", [user("?")], create=NewThread(metadata={"a": object()}))  # type: ignore[dict-item]
+        await ledger.messages.append("u", [user("?")], create=NewThread(metadata={"a": object()}))
     with pytest.raises(InvalidArgument, match="zone"):
         NewThread(created_at=NOON.replace(tzinfo=None))
 
