@@ -149,8 +149,13 @@ class Client:
         return None
 
     async def read(self) -> Any:
-        answer = await self.http.get(self.url(0) + f"/threads/{self.user}/messages", headers={"X-User": self.user})
-        return answer.raise_for_status().json()
+        path, headers = f"/threads/{self.user}/messages", {"X-User": self.user}
+        async with asyncio.timeout(SECONDS):
+            for attempt in range(10_000):
+                with contextlib.suppress(httpx.TransportError):  # that process was killed
+                    return (await self.http.get(self.url(attempt) + path, headers=headers)).raise_for_status().json()
+                await asyncio.sleep(0.2)
+        raise AssertionError("no process answers")
 
     async def follow(self) -> None:
         """Until the other answer is complete. Begins with the messages as they are, and goes on after each lost

@@ -158,7 +158,7 @@ async def test_an_answered_group_says_that_nothing_else_of_it_is_stored(
 async def test_an_append_that_needs_a_preflight_is_not_overtaken(ledger: Ledger) -> None:
     """Though another append of its group could be planned on the cached tip."""
     begun = {"thread_id": "t", "messages": [assistant("1", message_id="m")]}
-    done = await append_all(ledger, [begun, says(2, after="m"), says(3)])
+    done = await append_all(ledger, [begun, says(2, reply_to="m"), says(3)])
     assert [type(one) for one in done] == [Appended] * 3
     assert texts(await ledger.messages.history("t")) == ["first", "1", "2", "3"]
 

@@ -66,7 +66,7 @@ async def test_the_branch_to_activate_shows_the_message(asked: Ledger) -> None:
 
 async def test_the_newest_branch_that_shows_a_message_is_the_one_to_activate(asked: Ledger) -> None:
     """Unless the branch that is looked at shows it."""
-    await asked.messages.append("t", [assistant("so, so")], reply_to=at(3), branch=1)
+    await asked.messages.append("t", [assistant("so, so")], reply_to=at(3, branch=1), branch=1)
     assert await alternatives(asked, 2, 2) == [("one", 0, 0, False), ("two", 1, 4, False), ("three", 2, 2, True)]
     assert (await alternatives(asked, 2, 1))[1] == ("two", 1, 1, True)
     assert (await alternatives(asked, 2))[1] == ("two", 1, 4, True)

@@ -47,10 +47,11 @@ async def test_a_path_with_too_many_forks_is_not_forked_again(ledger: Ledger, mo
             await fork_at(scope_of(ledger), "t", 4, activate=activate)
         assert (caught.value.limit, caught.value.given, caught.value.maximum) == ("forks along a path", 4, 3)
     await ledger.messages.append("t", [user("on the same branch")])
+    shown = (await ledger.messages.history("t")).messages
     with pytest.raises(LimitExceeded, match="up to seq 4"):
-        await ledger.messages.append("t", [user("another")], reply_to=at(4))
+        await ledger.messages.append("t", [user("another")], reply_to=shown[3])
     assert len(await ledger.branches.list("t")) == 4
-    await ledger.messages.append("t", [user("nearer to the root")], reply_to=at(2))
+    await ledger.messages.append("t", [user("nearer to the root")], reply_to=shown[1])
     copied = await ledger.threads.copy("t")
     assert (await fork_at(scope_of(ledger), copied.thread_id, 3)).branch == 1
 

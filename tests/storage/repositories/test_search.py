@@ -155,7 +155,6 @@ async def test_pages_follow_each_other_through_many_threads(ledger: Ledger) -> N
         assert {len(page) for page in found[:-1]} <= {limit}
         assert len(found) <= len(expected) // limit + 1
     ada = [place for place in expected if int(place[0][1:]) % 2]
-    assert await places(ledger, "pears", user_id="ada", limit=50) == ada
     assert await places(ledger.user("ada"), "pears", limit=50) == ada
     assert await places(ledger, "pears", kind="k1") == [place for place in expected if int(place[0][1:]) % 3 == 1]
     assert await places(ledger, "pears", thread_id="t07", limit=3) == [place for place in expected if place[0] == "t07"]
