@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from chatledger import ChatMessage, History, Ledger
+from chatledger import ChatMessage, Cursor, History, Ledger, Mark
 from chatledger.repositories.history import with_draft
 from chatledger.types import ThreadChange
 
@@ -21,7 +21,7 @@ class Reader:
 
     thread: str
     messages: list[ChatMessage] = field(default_factory=list)
-    cursor: str | None = None
+    cursor: Cursor | Mark | None = None
     told: list[ThreadChange] = field(default_factory=list)
 
     @classmethod

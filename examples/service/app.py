@@ -222,7 +222,7 @@ async def read(thread_id: str, ledger: Mine, branch: int | None = None, before: 
 
 @app.get("/threads/{thread_id}/changes")
 async def changes(
-    thread_id: str, ledger: Mine, cursor: str | None = None, last_event_id: Annotated[str | None, Header()] = None
+    thread_id: str, ledger: Mine, cursor: Cursor | None = None, last_event_id: Annotated[Cursor | None, Header()] = None
 ) -> StreamingResponse:
     """Each change after the `cursor`, such as the mark of the messages that the client has, from any process. When a
     browser's EventSource reconnects, it names the last event that it received and continues after it.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import chatledger
-from chatledger import Ledger
+from chatledger import Cursor, Ledger
 from tests.faults import mutants
 from tests.faults.recording import Recorder, Recording
 from tests.faults.streamer import say_words
@@ -40,7 +40,7 @@ async def work(url: str, name: str, tasks: int, threads: Sequence[str]) -> None:
 
 async def say_changes(url: str, thread: str, after: str, notify: bool) -> None:
     async with Ledger.open(url, notify=notify) as ledger:
-        async for change in ledger.messages.follow(thread, cursor=after):
+        async for change in ledger.messages.follow(thread, cursor=Cursor(after)):
             print(json.dumps(change.model_dump(mode="json")), flush=True)  # a text may have lone surrogates
 
 

@@ -16,6 +16,7 @@ from chatledger.models import (
     Appended,
     Branch,
     ChatMessage,
+    Cursor,
     Deleted,
     Delta,
     Erasure,
@@ -30,6 +31,7 @@ from chatledger.models import (
     Mark,
     Messages,
     Metrics,
+    Newest,
     NewThread,
     OpenDraft,
     Page,
@@ -41,6 +43,8 @@ from chatledger.models import (
     RunStatus,
     Thread,
     ThreadChange,
+    Tokens,
+    Turns,
     Usage,
     UsageSummary,
 )
@@ -179,14 +183,19 @@ class MessageRepository:
         self, thread_id: str, window: Window | None = None, *, branch: int | None = None, run_id: str | None = None
     ) -> History: ...
     def prompt(
-        self, thread_id: str, format: PromptFormat, window: Window | None = None, *, branch: int | None = None
+        self,
+        thread_id: str,
+        format: PromptFormat,
+        window: Turns | Tokens | Newest | None = None,
+        *,
+        branch: int | None = None,
     ) -> Prompt: ...
     def iterate(self, thread_id: str, *, branch: int | None = None) -> Generator[ChatMessage]: ...
-    def follow(self, thread_id: str, *, cursor: str | None = None) -> Generator[ThreadChange]: ...
+    def follow(self, thread_id: str, *, cursor: Cursor | Mark | None = None) -> Generator[ThreadChange]: ...
     def get(self, thread_id: str, message_id: str) -> ChatMessage: ...
-    def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage: ...
+    def revise(self, thread_id: str, message: ChatMessage | str, new: ChatMessage) -> ChatMessage: ...
     def revisions(
-        self, thread_id: str, message_id: str, *, skip: int = 0, limit: int | None = None
+        self, thread_id: str, message: ChatMessage | str, *, skip: int = 0, limit: int | None = None
     ) -> Sequence[Revision]: ...
     def find(self, message_id: str) -> Sequence[ChatMessage]: ...
     def erase(self, thread_id: str, message: ChatMessage | str, *, dry_run: bool = False) -> ChatMessage: ...
@@ -207,7 +216,7 @@ class MessageRepository:
         self, thread_id: str, to: ChatMessage | str | None, *, branch: int | None = None, expected: Mark | None = None
     ) -> Sequence[ChatMessage]: ...
     def alternatives(self, thread_id: str, message: ChatMessage | str) -> Sequence[Alternative]: ...
-    def remove(self, thread_id: str, message_id: str) -> ChatMessage: ...
+    def remove(self, thread_id: str, message: ChatMessage | str) -> ChatMessage: ...
     def close_open_calls(self, thread_id: str, *, reason: str = ..., branch: int | None = None) -> Appended: ...
 
 class BranchRepository:

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from chatledger.models.base import Model
 from chatledger.models.messages import ChatMessage
+from chatledger.models.windows import Cursor
 
 ThreadChangeKind: TypeAlias = Literal["appended", "grown", "completed", "revised", "retracted", "rewound", "activated"]
 """What happened on the active branch. ThreadChange explains each word."""
@@ -32,7 +33,7 @@ class ThreadChange(Model):
 
     kind: ThreadChangeKind
     """What happened."""
-    cursor: str
+    cursor: Cursor
     """An opaque text, safe in a URL. Pass it as `cursor=` to continue after this change."""
     thread_id: str
     """The thread that changed."""

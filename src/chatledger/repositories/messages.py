@@ -27,16 +27,20 @@ from chatledger.models import (
     Alternative,
     Appended,
     ChatMessage,
+    Cursor,
     Hit,
     Loss,
     Mark,
     Messages,
+    Newest,
     NewThread,
     Oldest,
     Page,
     Revision,
     RulesLevel,
     ThreadChange,
+    Tokens,
+    Turns,
 )
 from chatledger.models.base import read_moment
 from chatledger.models.json import JsonValue
@@ -67,7 +71,7 @@ from chatledger.storage.repositories.drafts import Draft, Pace
 from chatledger.storage.repositories.find import find_messages, get_message
 from chatledger.storage.repositories.follow import follow
 from chatledger.storage.repositories.follow_cursor import read_start
-from chatledger.storage.repositories.places import MESSAGE, Place, read_place
+from chatledger.storage.repositories.places import MESSAGE, Place, read_id, read_place
 from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.repositories.removal import pop, retract, rewind_to
 from chatledger.storage.repositories.revise import list_revisions, revise_message
@@ -396,7 +400,7 @@ class MessageRepository:
         self,
         thread_id: str,
         format: PromptFormat,  # noqa: A002
-        window: Window | None = None,
+        window: Turns | Tokens | Newest | None = None,
         *,
         branch: int | None = None,
     ) -> Prompt:
@@ -443,7 +447,7 @@ class MessageRepository:
                 return
             page = await self.history(thread_id, Oldest(PAGE, after=page.next_cursor))
 
-    def follow(self, thread_id: str, *, cursor: str | None = None) -> AsyncGenerator[ThreadChange, None]:
+    def follow(self, thread_id: str, *, cursor: Cursor | Mark | None = None) -> AsyncGenerator[ThreadChange, None]:
         """Yield each change of the active branch of a thread, once and in order, whichever process writes it. The
         iteration ends only by an error, or when the caller leaves it.
 
@@ -480,14 +484,14 @@ class MessageRepository:
         window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: get_message(sql, window, message_id), snapshot=True)
 
-    async def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage:
-        """Change a stored message in its place, and return it: it gets the content, reasoning, name, response_metadata,
-        custom_data, format and residual of `message`, and the arguments and extras of its calls. The change is visible
-        on every branch that shares the message. `revisions` keeps the message as it was, until it is redacted or
-        erased. A late repeat of its append stays a repeat.
+    async def revise(self, thread_id: str, message: ChatMessage | str, new: ChatMessage) -> ChatMessage:
+        """Change a stored message, given as it is or by its id, in its place, and return it: it gets the content,
+        reasoning, name, response_metadata, custom_data, format and residual of `new`, and the arguments and extras of
+        its calls. The change is visible on every branch that shares the message. `revisions` keeps the message as it
+        was, until it is redacted or erased. A late repeat of its append stays a repeat.
 
         Everything else stays: role, ids, place, run, time, state, `is_error`, and the number, ids and names of the
-        calls. Leave these None in `message`, or as they are. The change takes the next position of the branch that
+        calls. Leave these None in `new`, or as they are. The change takes the next position of the branch that
         stores the message, so the branch's `last_seq` grows by one. If nothing differs, nothing is written.
 
         Raises, with nothing written: InvalidArgument for another value of a field that stays, and for a message that
@@ -495,23 +499,24 @@ class MessageRepository:
         at the end of the branch that stores the message; RuleViolation, at the level `ordered`, for arguments that are
         not JSON.
         """
-        require(STR, thread_id=thread_id, message_id=message_id)
-        require(_MESSAGE, message=message)
-        make = partial(make_request, self._scope.terms, thread_id, [message])
-        request = await _encoded([message], make)
+        message_id = read_id(thread_id, message)
+        require(_MESSAGE, new=new)
+        make = partial(make_request, self._scope.terms, thread_id, [new])
+        request = await _encoded([new], make)
         window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.write(
             lambda sql: revise_message(sql, window, request, message_id), moves=window.thread
         )
 
     async def revisions(
-        self, thread_id: str, message_id: str, *, skip: int = 0, limit: int | None = None
+        self, thread_id: str, message: ChatMessage | str, *, skip: int = 0, limit: int | None = None
     ) -> Sequence[Revision]:
-        """The changes of a message, oldest first, each with the message as it was before the change. A message that was
-        removed has them too. Empty if it never changed. `limit` of them (None: all), after the first `skip`. Raises
+        """The changes of a message, given as it is or by its id, oldest first, each with the message as it was before
+        the change. A message that was removed has them too. Empty if it never changed. `limit` of them (None: all),
+        after the first `skip`. Raises InvalidArgument for a message that was never stored,
         ThreadNotFound, MessageNotFound, and LimitExceeded for a number below zero.
         """
-        require(STR, thread_id=thread_id, message_id=message_id)
+        message_id = read_id(thread_id, message)
         part = part_of(skip, limit)
         window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: list_revisions(sql, window, message_id, part), snapshot=True)
@@ -665,9 +670,9 @@ class MessageRepository:
         place = read_place(thread_id, message, MESSAGE, named="message")
         return await alternatives_of(self._scope, thread_id, place)
 
-    async def remove(self, thread_id: str, message_id: str) -> ChatMessage:
-        """Remove a message, wherever it stands, from every branch that shares it, and return it. Each of these branches
-        gets a new position and a new mark. `revisions` keeps the message.
+    async def remove(self, thread_id: str, message: ChatMessage | str) -> ChatMessage:
+        """Remove a message, given as it is or by its id, from every branch that shares it, and return it. Each of these
+        branches gets a new position and a new mark. `revisions` keeps the message.
 
         A call and its result belong together: RuleViolation (R6) refuses to remove one of them, unless the thread is
         lenient. Then the other one stays alone, and its violations say so. A call without its result is open again, and
@@ -676,7 +681,7 @@ class MessageRepository:
         Raises ThreadNotFound, MessageNotFound, and DraftLive while the message at the end of such a branch is being
         written. An abandoned message at the end is interrupted, as by an append.
         """
-        require(STR, thread_id=thread_id, message_id=message_id)
+        message_id = read_id(thread_id, message)
         window = Asked.of(self._scope.tenant, thread_id)
         return await self._scope.write(
             lambda sql: retract(sql, window, message_id, self._scope.rules), moves=window.thread

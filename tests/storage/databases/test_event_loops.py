@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, StorageError
+from chatledger import ChatMessage, Ledger, Mark, StorageError
 from tests.conftest import Database
 from tests.conversations import turn
 
@@ -72,7 +72,7 @@ def test_a_draft_and_a_follower_in_other_loops(database: Database) -> None:
         async with ledger.messages.stream("t") as draft:
             await draft.feed("Sunny")
 
-    async def hear(ledger: Ledger, mark: str) -> str:
+    async def hear(ledger: Ledger, mark: Mark) -> str:
         async with aclosing(ledger.messages.follow("t", cursor=mark)) as changes:
             async with asyncio.timeout(10):
                 return (await anext(changes)).kind

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, Oldest, Pace, PostgreSQL, StorageError, ThreadNotFound
+from chatledger import ChatMessage, Cursor, Ledger, Oldest, Pace, PostgreSQL, StorageError, ThreadNotFound
 from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.models import ThreadChangeKind
 from chatledger.repositories import scope_of
@@ -204,7 +204,7 @@ async def test_a_user_follows_nobody_elses_thread(ledger: Ledger, writer: Ledger
 @pytest.mark.parametrize("after", ["", "x", "A" * 32, "A" * 60, "ä", "\ud800"])
 async def test_a_text_that_is_no_cursor_is_refused(ledger: Ledger, writer: Ledger, after: str) -> None:
     with pytest.raises(InvalidCursor):
-        ledger.messages.follow("t", cursor=after)
+        ledger.messages.follow("t", cursor=Cursor(after))
 
 
 async def test_a_cursor_of_another_thread_or_database_is_refused(ledger: Ledger, writer: Ledger) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, PostgreSQL
+from chatledger import Cursor, Ledger, Mark, PostgreSQL
 from chatledger.models import ThreadChange
 from chatledger.repositories import scope_of
 from chatledger.storage.databases import poller, shared_reads
@@ -52,7 +52,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     return Reads(monkeypatch)
 
 
-async def hear(ledger: Ledger, thread: str, after: str, count: int) -> list[ThreadChange]:
+async def hear(ledger: Ledger, thread: str, after: Mark | Cursor, count: int) -> list[ThreadChange]:
     heard: list[ThreadChange] = []
     async with asyncio.timeout(LONG), aclosing(ledger.messages.follow(thread, cursor=after)) as changes:
         while len(heard) < count:

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 
 from chatledger.errors import ChatLedgerError
 from chatledger.models import ThreadChange
+from chatledger.models.windows import Cursor
 from chatledger.server.event_stream import COMMENT, PING, EventStream, event_of
 from chatledger.server.json_response import to_json
 from chatledger.server.paths import ThreadId
@@ -45,7 +46,7 @@ async def _open(
 ) -> AsyncIterator[_Stream]:
     """Runs before the response begins, so a missing thread is a 404 and a wrong cursor a 400. Counts the streams."""
     await ledger.threads.get(thread_id)
-    start = last_event_id or cursor or (await ledger.branches.get(thread_id)).mark
+    start = Cursor(last_event_id or cursor or (await ledger.branches.get(thread_id)).mark)
     stream = _Stream(start, ledger.messages.follow(thread_id, cursor=start))
     if state.streams[caller] >= state.limits.caller_streams or state.streams.total() >= state.limits.streams:
         detail = "the server has as many open event streams as it allows, in all or of one caller; try again later"

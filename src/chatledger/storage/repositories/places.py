@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import NoneType
 from typing import NamedTuple, TypeAlias
 
-from chatledger.arguments import Kind, require
+from chatledger.arguments import STR, Kind, require
 from chatledger.errors import InvalidArgument, MessageNotFound
 from chatledger.models import ChatMessage
 from chatledger.storage.drivers.sql import Sql
@@ -40,6 +40,15 @@ def read_place(thread_id: str, message: ChatMessage | str | None, kind: Kind = M
     if message.branch is None or message.seq is None:
         raise InvalidArgument(named, "is a message that no call returned, and has no message_id")
     return Place(message.branch, message.seq)
+
+
+def read_id(thread_id: str, message: ChatMessage | str, *, named: str = "message") -> str:
+    """The id of a stored message. Raises InvalidArgument and MessageNotFound as `read_place` does."""
+    require(STR, thread_id=thread_id)
+    place = read_place(thread_id, message, MESSAGE, named=named)
+    if isinstance(place, str):
+        return place
+    raise InvalidArgument(named, "has no message_id")
 
 
 def seek(sql: Sql, window: Window, at: At) -> tuple[Path, int]:
