@@ -9,13 +9,11 @@ LangGraph keeps the state of a graph in checkpoints, which are pruned. The ledge
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from chatledger.adapters.langchain import decoded
 from chatledger.adapters.write import settled
 from chatledger.arguments import RULES, STR, STR_OR_NONE, require
-from chatledger.errors import ThreadNotFound, VersionConflict
 from chatledger.ledger import Ledger
 from chatledger.models import Appended, NewThread, RulesLevel
 
@@ -52,15 +50,7 @@ async def project(
     given = decoded(messages)
     owned = ledger if user_id is None else ledger.user(user_id)
 
-    async def sync() -> Appended:
-        return await owned.messages.sync(thread_id, given, run_id=run_id, rules=rules, on_difference="branch")
-
-    async def write() -> Appended:
-        with suppress(ThreadNotFound):
-            return await sync()
-        with suppress(VersionConflict):  # another writer has just made the thread
-            made = NewThread(rules=rules)
-            return await owned.messages.append(thread_id, given, run_id=run_id, rules=rules, expected=0, create=made)
-        return await sync()
-
-    return await settled(write())
+    made = NewThread(rules=rules)
+    return await settled(
+        owned.messages.sync(thread_id, given, create=made, run_id=run_id, rules=rules, on_difference="branch")
+    )

@@ -172,11 +172,12 @@ class MessageRepository:
         thread_id: str,
         messages: Messages,
         *,
+        create: bool | NewThread = False,
         run_id: str | None = None,
-        branch: int | None = None,
         expected: Mark | None = None,
-        rules: RulesLevel | None = None,
+        branch: int | None = None,
         on_open_calls: OnOpenCalls = "error",
+        rules: RulesLevel | None = None,
         on_difference: Literal["error", "branch"] = "error",
     ) -> Appended: ...
     def history(

@@ -18,8 +18,8 @@ class Erasure(Model):
     kind: ErasureKind
     """What was erased."""
     subject: str
-    """A digest of the erased id, keyed by a random secret of the tenant. `erasures.find_thread` and
-    `erasures.find_user` find the tombstone by it.
+    """A digest of the erased id, keyed by a random secret of the tenant. `erasures.find`
+    finds the tombstone by it.
     """
     rows: dict[str, int]
     """The number of erased rows by table name."""

@@ -21,7 +21,7 @@ from chatledger.arguments import (
     require,
     require_items,
 )
-from chatledger.errors import InvalidArgument, StorageError, VersionConflict
+from chatledger.errors import InvalidArgument, StorageError, ThreadNotFound, VersionConflict
 from chatledger.ids import new_stamp
 from chatledger.models import (
     Alternative,
@@ -274,11 +274,12 @@ class MessageRepository:
         thread_id: str,
         messages: Messages,
         *,
+        create: bool | NewThread = False,
         run_id: str | None = None,
-        branch: int | None = None,
         expected: Mark | None = None,
-        rules: RulesLevel | None = None,
+        branch: int | None = None,
         on_open_calls: OnOpenCalls = "error",
+        rules: RulesLevel | None = None,
         on_difference: Literal["error", "branch"] = "error",
     ) -> Appended:
         """Store the messages that follow the stored ones, for a service that sends its whole history each time.
@@ -286,8 +287,8 @@ class MessageRepository:
         `messages` must begin with all stored messages. The call compares their content, and their ids if they have any.
         Raises VersionConflict if a message differs or a stored one is missing, and if the branch changed since the mark
         `expected`. The result is `replayed` if no message is new, whatever is expected. The call reads the whole
-        branch; if you know the new messages, `append` costs less. `run_id`, `rules` and `on_open_calls` are those of
-        `append`.
+        branch; if you know the new messages, `append` costs less. `create`, `run_id`, `rules` and `on_open_calls` are
+        those of `append`.
 
         With `on_difference="branch"`, the messages from the first difference on are stored as `append(…, reply_to=…)`
         stores them: on a new branch, which becomes the active one and shares the equal messages. If the list ends
@@ -301,13 +302,13 @@ class MessageRepository:
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         require(_ON_DIFFERENCE, on_difference=on_difference)
-        given, losses = await read_messages(self._scope, thread_id, messages, rules)
+        given, losses = await read_messages(self._scope, thread_id, messages, rules, create=create)
         require_messages(given)
         if expected is not None:
             read_expected(expected, encode_key(thread_id, "thread_id"), branch)
         options: dict[str, Any] = {"run_id": run_id, "branch": branch, "rules": rules, "on_open_calls": on_open_calls}
         anew = on_difference == "branch"
-        appended = await self._sync(thread_id, given, options, expected=expected, anew=anew)
+        appended = await self._sync(thread_id, given, options, expected=expected, anew=anew, create=create)
         return replace(appended, losses=losses) if losses else appended
 
     async def _sync(
@@ -318,10 +319,21 @@ class MessageRepository:
         *,
         expected: Mark | None,
         anew: bool,
+        create: bool | NewThread,
     ) -> Appended:
         branch = options["branch"]
         for last_attempt in (False, False, True):
-            history = await self._scope.history(Asked.of(self._scope.tenant, thread_id, branch))
+            try:
+                history = await self._scope.history(Asked.of(self._scope.tenant, thread_id, branch))
+            except ThreadNotFound:
+                if not create:
+                    raise
+                try:
+                    return await self.append(thread_id, messages, create=create, expected=expected or 0, **options)
+                except VersionConflict:  # another writer has just made the thread
+                    if last_attempt:
+                        raise
+                    continue
             with refusing_copies(messages):
                 found = await _encoded(messages, partial(compare, history, messages, answers_anew=anew))
             rest, parts = messages[found.same :], found.difference is not None

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, InvalidArgument, Ledger, RuleViolation, VersionConflict
+from chatledger import (
+    ChatMessage,
+    InvalidArgument,
+    Ledger,
+    NewThread,
+    Payload,
+    RuleViolation,
+    ThreadNotFound,
+    VersionConflict,
+)
 from chatledger.errors import IdConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.redaction import erase_at
@@ -185,6 +194,25 @@ async def test_synthetic_results_stay_where_another_message_follows(ledger: Ledg
     assert [message.state for message in (await ledger.messages.history("t")).messages][2:] == ["synthetic", "complete"]
     await sync(ledger, asked)
     assert await told(ledger) == [(0, None, 5, False), (1, 3, 4, False), (2, 3, 3, True)]
+
+
+async def test_a_sync_creates_the_thread(ledger: Ledger, database: Database) -> None:
+    with pytest.raises(ThreadNotFound):
+        await ledger.messages.sync("new", SENT)
+    made = NewThread(title="Asked", rules="lenient")
+    payload = Payload([{"role": "user", "content": "?"}, {"role": "critic", "content": "!"}], "openai-chat")
+    for _ in range(2):
+        stored = await ledger.user("ada").messages.sync("new", payload, create=made)
+        thread = await ledger.threads.get("new")
+        assert (thread.title, thread.user_id, thread.rules, stored.last_seq) == ("Asked", "ada", "lenient", 2)
+    assert stored.replayed
+    with pytest.raises(ThreadNotFound):
+        await ledger.user("bob").messages.sync("new", payload, create=made)
+    async with database.open() as other:
+        syncs = [one.messages.sync("at once", SENT, create=True) for one in (ledger, other) for _ in range(4)]
+        done = await asyncio.gather(*syncs)
+    assert sorted(one.replayed for one in done) == [False] + [True] * 7
+    assert texts(await ledger.messages.history("at once")) == ["?", "!", "??", "!!"]
 
 
 async def test_in_a_transaction(synced: Ledger) -> None:
