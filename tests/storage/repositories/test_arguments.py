@@ -73,6 +73,7 @@ GIVEN: dict[str, Any] = {
     "KvScope": ("tenant",),
     "Messages": [],
     "PromptFormat": "openai-chat",
+    "ChatMessage | str": "m",
     "Owner": ("tenant",),
     "Sequence[KvScope]": [],
     "dict[str, Any]": {},

@@ -36,6 +36,7 @@ from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
+from tests.places import at
 from tests.windows import read as read_window
 
 NEVER = 3_600.0
@@ -219,7 +220,7 @@ async def test_a_cancellation_interrupts(asked: Ledger) -> None:
 async def test_a_draft_after_an_earlier_message_is_interrupted(asked: Ledger) -> None:
     await asked.messages.append("t", [assistant("Rain.")])
     with pytest.raises(KeyError):
-        async with stream(asked, after=1) as draft:
+        async with stream(asked, reply_to=at(1)) as draft:
             await draft.feed("Su")
             await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
             raise KeyError

@@ -28,6 +28,7 @@ from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.leases import pass_time
+from tests.places import at
 from tests.storage.repositories.test_drafts import NEVER, abandon, last, states, stream
 
 ENDS = {"restart": "Sunny.", "continue": "Rain. Sunny."}
@@ -211,9 +212,9 @@ async def test_an_interrupted_message_is_finished(asked: Ledger) -> None:
 
 async def test_a_draft_on_a_branch_of_its_own_is_taken_over_there(asked: Ledger) -> None:
     await asked.messages.append("t", [assistant("Rain.")])
-    await left(asked, "Su", after=1)
+    await left(asked, "Su", reply_to=at(1))
     await asked.branches.activate("t", 0)
-    async with resumed(asked, "continue", after=1) as draft:
+    async with resumed(asked, "continue", reply_to=at(1)) as draft:
         await draft.feed("nny.")
     assert (draft.message.branch, draft.message.seq, draft.message.text) == (1, 2, "Sunny.")
     assert texts(await asked.messages.history("t", branch=1)) == ["?", "Sunny."]

@@ -84,7 +84,7 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "feedback": Feedback(run_id="run of bob", key="k", score=1),
         "status": "completed",
         "thread": thread,
-        "new": [],
+        "new": user("?", message_id=BOBS["message_id"]),
         "scope": ("thread", "bob's"),
         "owner": ("thread", "bob's"),
         "scopes": [("thread", "bob's")],
