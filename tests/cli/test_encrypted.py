@@ -49,8 +49,8 @@ def keys(tmp_path: Path) -> Path:
 
 
 SHOW_OR_STORE = [
-    *("serve", "threads", "show t", "history t", "check", "search words", "export", "repair --dry-run", "drafts"),
-    *("runs list", "feedback list", "redact t 1 --yes", "archive t", "import -", "demo", "reencrypt"),
+    *("serve", "threads", "show t", "prompt t", "check", "search words", "export", "check --fix --dry-run", "drafts"),
+    *("runs list", "feedback list", "erase-message t m --yes", "archive t", "import -", "demo", "reencrypt"),
 ]
 
 

@@ -52,7 +52,7 @@ def folder(sqlite_database: Database) -> Path:
             "convert chat.json --from fax --to anthropic",
             "unknown format 'fax'; known formats: agent-framework, agent-service, ",
         ),
-        ("history t --format fax", "unknown format 'fax'; known formats: agent-framework, agent-service, "),
+        ("show t --format fax", "unknown format 'fax'; known formats: agent-framework, agent-service, "),
         ("export --all --format fax", "unknown format 'fax'; known formats: agent-framework, agent-service, "),
         ("check --provider fax", "no provider accepts the format 'fax'"),
         ("threads --cursor fax", "cursor 'fax': not a cursor"),
@@ -73,7 +73,7 @@ def test_unknown_words_and_missing_files_are_usage_errors(folder: Path, words: s
         ("threads --url .", "cannot open .: it is a folder; pass the path of a file"),
         ("threads --url chat.json", "chat.json is not a SQLite database"),
         ("show t", "there is no thread 't'"),
-        ("redact t 99 --yes", "there is no thread 't'"),
+        ("erase-message t m --yes", "there is no thread 't'"),
     ],
 )
 def test_failures_exit_with_3(folder: Path, words: str, said: str) -> None:

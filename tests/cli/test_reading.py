@@ -26,7 +26,8 @@ READS = [
     "threads",
     "show t",
     "show --latest --html {folder}/page.html",
-    "history t",
+    "prompt t",
+    "show t --format openai-chat",
     "check",
     "check t",
     "search Lima",
@@ -44,13 +45,13 @@ READS = [
     "feedback summary",
     "feedback compare stars",
     "drafts",
-    "repair --dry-run",
+    "check --fix --dry-run",
     "delete t --dry-run",
     "erasures",
     "erase --thread t --dry-run",
     "erase --user ada --dry-run",
     "erase --whole-tenant --dry-run",
-    "redact t 1 --dry-run",
+    "erase-message t m --dry-run",
     "delete-inactive --older-than 0h --dry-run",
 ]
 ROLLS_BACK = ["import {folder}/chat.json --dry-run"]
@@ -64,10 +65,10 @@ WRITES = [
     "import {folder}/chat.json",
     "drafts --interrupt",
     "reencrypt",
-    "repair --yes",
+    "check --fix --yes",
     "delete t --yes",
     "erase --thread t --yes",
-    "redact t 1 --yes",
+    "erase-message t m --yes",
     "delete-inactive --older-than 0h --yes",
     "demo",
     "serve",
@@ -140,7 +141,8 @@ async def filled(database: Database) -> Database:
     async with Ledger.open(database.url) as ledger:
         await ledger.user("ada").threads.create("t")
         await ledger.runs.start("t", run_id="r", agent="a", model="m")
-        await ledger.messages.append("t", turn(), run_id="r")
+        first, *rest = turn()
+        await ledger.messages.append("t", [first.model_copy(update={"message_id": "m"}), *rest], run_id="r")
         await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4, user_id="ada"))
         await ledger.threads.create("open")
         await ledger.messages.append("open", [user("?"), assistant(calls=[call("a")])], rules="lenient")

@@ -72,10 +72,10 @@ def test_a_dry_run_says_what_would_go_and_needs_no_yes(url: str) -> None:
 
 async def test_a_dry_run_counts_what_an_unfinished_message_has(database: Database) -> None:
     async with database.open() as ledger:
-        draft = ChatMessage(role="assistant", content="It is", state="partial")
+        draft = ChatMessage(role="assistant", content="It is", state="partial", message_id="m")
         await ledger.messages.append("t", [ChatMessage.user("?"), draft], create=True)
-    redacted = chatledger("redact", "t", "2", "--dry-run", url=database.url)
-    assert redacted.error == "chatledger: message 2 of t has 5 characters to redact; dry run, nothing is written"
+    erased = chatledger("erase-message", "t", "m", "--dry-run", url=database.url)
+    assert erased.error == "chatledger: message m of t has 5 characters to erase; dry run, nothing is written"
 
 
 @pytest.mark.parametrize("whom", [[], ["--thread", "a", "--user", "b"]])

@@ -139,7 +139,7 @@ BESIDES: Mapping[str, list[Visit]] = {
     ],
     "list_threads": [Visit(query={"kind": "conversation", "cursor": "CURSOR"})],
     "list_runs": [Visit(query={"cursor": "CURSOR", "status": "running"})],
-    "follow_thread": [Visit(path=_MINE, query={"after": "MARK"})],
+    "follow_thread": [Visit(path=_MINE, query={"cursor": "MARK"})],
     "copy_thread": [Visit(body={}, headers={"Idempotency-Key": "bob's"})],
 }
 """Further requests with what is Bob's: ids of calls, keys of values, his mark and his cursors."""
