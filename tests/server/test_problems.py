@@ -153,7 +153,8 @@ async def test_a_value_of_another_type_is_refused(
     client: httpx.AsyncClient, path: str, body: dict[str, Any], field: str
 ) -> None:
     refused = json_of(await client.post(path, json=body), 400)
-    assert [one["path"] for one in refused["errors"]] == [f"body.{field}"]
+    places = [one["path"].split(".") for one in refused["errors"]]  # of a field of two types there is one for each
+    assert {tuple(place[:2]) for place in places} == {("body", field)}
 
 
 async def test_a_whole_number_may_be_written_with_a_point(client: httpx.AsyncClient) -> None:
