@@ -57,32 +57,8 @@ def _lines(members: list[ast.stmt]) -> list[str]:
 
 
 def _attributes(owner: ast.ClassDef) -> list[ast.stmt]:
-    """The public attributes that `__init__` sets."""
-    found: list[ast.stmt] = []
-    init = next((node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
-    for node in init.body if init else ():
-        if isinstance(node, ast.AnnAssign) and _is_public(node.target):
-            found.append(_declared(node.target, node.annotation))
-        elif isinstance(node, ast.Assign) and _is_public(node.targets[0]):
-            found.append(_declared(node.targets[0], _kind(node.value)))
-    return found
-
-
-def _is_public(target: ast.expr) -> bool:
-    return isinstance(target, ast.Attribute) and not target.attr.startswith("_")
-
-
-def _declared(target: ast.expr, annotation: ast.expr) -> ast.stmt:
-    assert isinstance(target, ast.Attribute)
-    return ast.AnnAssign(target=ast.Name(target.attr), annotation=annotation, value=None, simple=1)
-
-
-def _kind(value: ast.expr) -> ast.expr:
-    if isinstance(value, ast.Constant):
-        return ast.Name(type(value.value).__name__)
-    assert isinstance(value, ast.Call)  # observed(ThreadRepository, …)(scope)
-    assert isinstance(value.func, ast.Call)
-    return value.func.args[0]
+    """The public attributes that the class declares."""
+    return [node for node in owner.body if isinstance(node, ast.AnnAssign) and node.value is None]
 
 
 def _methods(owner: ast.ClassDef) -> list[ast.stmt]:

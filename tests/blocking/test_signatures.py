@@ -10,6 +10,7 @@ import pytest
 
 from chatledger import Draft, Ledger, Transaction, blocking
 from chatledger.blocking.face import FACES
+from chatledger.repositories import REPOSITORIES
 from tests.blocking.stub import STUB, stub
 from tests.conftest import Database
 
@@ -39,8 +40,8 @@ def test_each_call_has_the_same_arguments(kind: type[Any]) -> None:
 async def test_no_repository_is_left_out(ledger: Ledger) -> None:
     async with ledger.begin() as tx:
         for owner in (ledger, tx):
-            nouns = {name: value for name, value in vars(owner).items() if not name.startswith("_")}
-            assert {type(noun) for noun in nouns.values()} == set(FACES) - {Ledger, Transaction, Draft}
+            nouns = [getattr(owner, name) for name in REPOSITORIES]
+            assert {type(noun) for noun in nouns} == set(FACES) - {Ledger, Transaction, Draft}
 
 
 def test_the_nouns_are_faces(sqlite_database: Database) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from chatledger import ChatLedgerError, ChatMessage, Draft, Feedback, Thread, ToolCall, Usage
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.repositories import Repositories
+from chatledger.repositories import REPOSITORIES, Repositories
 from chatledger.storage.schema.text import write_mark
 from chatledger.types import OpenDraft
 from tests.conversations import user
@@ -147,7 +147,7 @@ class Call:
 
 def calls_of(owner: Repositories) -> Iterator[Call]:
     """The public calls of a ledger or a transaction and of all its repositories."""
-    nouns = {f"{name}.": noun for name, noun in vars(owner).items() if not name.startswith("_")}
+    nouns = {f"{name}.": getattr(owner, name) for name in REPOSITORIES}
     for place, target in {"": owner, **nouns}.items():
         yield from public_calls(place, target)
 

@@ -25,6 +25,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from chatledger import ChatLedgerError, InvalidArgument, Ledger, OpenTelemetry, Payload, PostgreSQL, VersionConflict
+from chatledger.repositories import REPOSITORIES
 from tests.conftest import Database
 from tests.conversations import turn, user
 from tests.hostile.calls import calls_of, make
@@ -238,8 +239,8 @@ async def test_a_ledger_without_telemetry_is_made_of_the_plain_classes(database:
         assert type(ledger) is Ledger
         assert ledger._scope.observer is None
         assert ledger._scope.counters.listener is None
-        for noun in vars(ledger).values():
-            kind = type(noun)
+        for noun in REPOSITORIES:
+            kind = type(getattr(ledger, noun))
             assert kind is getattr(importlib.import_module(kind.__module__), kind.__qualname__)
 
 

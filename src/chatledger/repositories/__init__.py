@@ -5,9 +5,9 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from chatledger.arguments import (
     FUNCTION_OR_NONE,
@@ -37,6 +37,16 @@ from chatledger.telemetry.calls import observed
 if TYPE_CHECKING:
     import pyarrow
 
+REPOSITORIES: Mapping[str, type[Any]] = {
+    "threads": ThreadRepository,
+    "messages": MessageRepository,
+    "branches": BranchRepository,
+    "runs": RunRepository,
+    "feedback": FeedbackRepository,
+    "erasures": ErasureRepository,
+    "drafts": DraftRepository,
+    "kv": KvRepository,
+}
 _TABLE = Kind("'messages', 'calls', 'runs' or 'scores'", words=get_args(FrameTable))
 
 
@@ -62,14 +72,19 @@ class Repositories:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self.threads = observed(ThreadRepository, "threads", scope.observer)(scope)
-        self.messages = observed(MessageRepository, "messages", scope.observer)(scope)
-        self.branches = observed(BranchRepository, "branches", scope.observer)(scope)
-        self.runs = observed(RunRepository, "runs", scope.observer)(scope)
-        self.feedback = observed(FeedbackRepository, "feedback", scope.observer)(scope)
-        self.erasures = observed(ErasureRepository, "erasures", scope.observer)(scope)
-        self.drafts = observed(DraftRepository, "drafts", scope.observer)(scope)
-        self.kv = observed(KvRepository, "kv", scope.observer)(scope)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *REPOSITORIES]
+
+    if not TYPE_CHECKING:  # to a type checker, every name would be one of Any
+
+        def __getattr__(self, name: str) -> Any:
+            """Make a repository when it is first used: the server makes a view of a user for each request."""
+            if name not in REPOSITORIES:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            made = observed(REPOSITORIES[name], name, self._scope.observer)(self._scope)
+            setattr(self, name, made)
+            return made
 
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
         """Check every thread in the order of their ids, or only the given one, and yield each with its findings: cells

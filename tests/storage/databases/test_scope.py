@@ -19,7 +19,7 @@ import pytest
 
 from chatledger import ChatMessage, Draft, Feedback, Ledger, Thread, Transaction, Turns, Usage
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.repositories import Repositories, scope_of
+from chatledger.repositories import REPOSITORIES, Repositories, scope_of
 from chatledger.storage.repositories.alternatives import find_ways
 from chatledger.storage.repositories.branches import advance, fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
@@ -395,9 +395,8 @@ def public_methods(owner: type) -> set[str]:
 
 async def test_every_public_method_is_called_below(ledger: Ledger) -> None:
     found = public_methods(Ledger) | public_methods(Transaction)
-    for noun, repository in vars(ledger).items():
-        if not noun.startswith("_"):
-            found |= {f"{noun}.{name}" for name in public_methods(type(repository))}
+    for noun in REPOSITORIES:
+        found |= {f"{noun}.{name}" for name in public_methods(type(getattr(ledger, noun)))}
     assert found - LIFETIME == {name for name in CALLS if not name.startswith("storage.")}
 
 

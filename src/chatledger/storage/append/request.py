@@ -289,7 +289,7 @@ def read_expected(expected: str, thread: str, branch: int | None) -> Mark:
 
 def _read_expected(expected: str | Literal[0], thread: str, branch: int | None) -> Mark | Literal[0]:
     """Raises InvalidArgument."""
-    if expected == 0 and type(expected) is int:
+    if type(expected) is int and expected == 0:
         return 0
     require(_EXPECTED, expected=expected)
     return read_expected(cast(str, expected), thread, branch)
