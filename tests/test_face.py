@@ -81,6 +81,14 @@ def test_the_calls_stay_within_their_budget(what: str) -> None:
     assert FOUND[what] == BUDGET["calls"][what], sorted(CALLS, key=lambda one: -one[1])
 
 
+def test_the_core_stays_below_its_most() -> None:
+    calls, parameters = BUDGET["most"]["core"]
+    assert FOUND["calls"] <= calls
+    assert FOUND["parameters"] <= parameters
+    assert FOUND["longest"] <= 14
+    assert len(chatledger.__all__) <= 45
+
+
 def test_a_repository_is_counted_once() -> None:
     names = [name for name, _ in CALLS]
     assert len(names) == len(set(names))
@@ -92,3 +100,4 @@ if __name__ == "__main__":
     for name, count in sorted(CALLS, key=lambda one: (-one[1], one[0])):
         print(f"{count:4}  {name}")
     print(", ".join(f"{name} {count}" for name, count in {"names": len(chatledger.__all__), **FOUND}.items()))
+    print(", ".join(f"{part} ≤ {most[0]} calls, {most[1]} parameters" for part, most in BUDGET["most"].items()))
