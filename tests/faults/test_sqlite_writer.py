@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from chatledger import Ledger, StorageError
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from tests.conftest import Database
 from tests.conversations import turn, user
 
@@ -24,7 +24,7 @@ async def ledger(sqlite_database: Database) -> AsyncIterator[Ledger]:
         yield opened
 
 
-def panic(_: Sql) -> None:
+def panic(_: WriteSql) -> None:
     raise Panic
 
 
@@ -37,7 +37,7 @@ async def test_a_job_that_panics_fails_alone(ledger: Ledger) -> None:
     assert (await ledger.messages.history("t")).last_seq == 15
 
 
-def fill_the_disk(sql: Sql) -> None:
+def fill_the_disk(sql: WriteSql) -> None:
     """Nearly: a short message still fits."""
     pages = sql.fetch("PRAGMA page_count", {})[0][0]
     sql.fetch(f"PRAGMA max_page_count = {pages + 3}", {})

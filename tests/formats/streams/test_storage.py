@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from chatledger import ChatLedgerError, ChatMessage, Ledger, Limits, Pace, Payload, RuleViolation, Usage
 from chatledger.errors import DraftLost, LimitExceeded
 from chatledger.formats import get_codec
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, RESULT_COLUMNS
 from tests.conftest import Database
 from tests.conversations import user
@@ -47,7 +47,7 @@ async def feed(ledger: Ledger, name: str, events: Sequence[Object], **options: A
 
 
 async def rows(ledger: Ledger, thread_id: str) -> dict[str, list[Any]]:
-    def read(sql: Sql) -> dict[str, list[Any]]:
+    def read(sql: ReadSql) -> dict[str, list[Any]]:
         place = {"tenant": ledger._scope.tenant.key, "thread": thread_id}
         where = "WHERE tenant_id = :tenant AND thread_id = :thread"
         return {

@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 
 from chatledger import Ledger
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from tests.conftest import Database
 
 _TITLE = "UPDATE {schema}threads SET title = :title WHERE tenant_id = 'default' AND thread_id = :thread"
@@ -22,7 +22,7 @@ async def test_the_loser_of_a_deadlock_tries_again(pg_database: Database) -> Non
             await ledger.threads.create(thread)
         begun: list[int] = []
 
-        def rename_both(sql: Sql) -> None:
+        def rename_both(sql: WriteSql) -> None:
             begun.append(1)
             for thread in ("a", "b"):
                 sql.fetch(_TITLE + " RETURNING 1", {"title": "new", "thread": thread})

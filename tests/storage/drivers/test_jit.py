@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from chatledger import Ledger, Newest, PostgreSQL, StorageError
 from chatledger.admin import migrate
 from chatledger.storage.drivers import urls
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from tests.conftest import Database
 from tests.faults.proxy import proxied
 from tests.faults.test_pool import connected
@@ -21,7 +21,7 @@ from tests.postgres import Server, own_server
 JIT = "SELECT setting, source FROM pg_settings WHERE name = 'jit'"
 
 
-def jit(sql: Sql) -> tuple[str, str]:
+def jit(sql: ReadSql) -> tuple[str, str]:
     ((setting, source),) = sql.fetch(JIT, {})
     return setting, source
 

@@ -12,7 +12,7 @@ from chatledger import ChatMessage, Ledger
 from chatledger.errors import LimitExceeded
 from chatledger.repositories import scope_of
 from chatledger.storage.append.preflight import read_tip
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history import one_statement, tokens
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import find_path
@@ -249,7 +249,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch
 """
 
 
-def tips(sql: Sql, window: Window) -> tuple[Any, Any]:
+def tips(sql: WriteSql, window: Window) -> tuple[Any, Any]:
     path = find_path(sql, window)
     return read_tip("t", path.branch, *sql.fetch(TIP, window.place)[0]), fold_tip(sql, window, path, path.last_seq)
 

@@ -10,7 +10,7 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, ThreadNotFound
 from chatledger.repositories import scope_of
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.repositories import check_all, thread_ids
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.thread_ids import iterate_ids
@@ -31,13 +31,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     sent: list[str] = []
     with monkeypatch.context() as patched:
         for name in ("execute", "fetch"):
-            whole = getattr(Sql, name)
+            whole = getattr(WriteSql, name)
 
-            def counting(self: Sql, statement: Any, *given: Any, whole: Any = whole) -> Any:
+            def counting(self: WriteSql, statement: Any, *given: Any, whole: Any = whole) -> Any:
                 sent.append(str(statement))
                 return whole(self, statement, *given)
 
-            patched.setattr(Sql, name, counting)
+            patched.setattr(WriteSql, name, counting)
         yield sent
 
 

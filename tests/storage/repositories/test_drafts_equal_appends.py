@@ -21,7 +21,7 @@ from chatledger import (
     ToolCallDelta,
 )
 from chatledger.repositories.history import with_draft
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 from tests.conversations import user
 from tests.storage.rows.test_messages import KEYS, NUMBERS, OBJECT, QUICKLY, TEXT, maybe
@@ -153,7 +153,7 @@ COLUMNS = {
 async def rows(ledger: Ledger, thread_id: str) -> list[list[tuple[Any, ...]]]:
     """The rows of the tables as stored, and the open calls, which name the run."""
 
-    def read(sql: Sql) -> list[list[tuple[Any, ...]]]:
+    def read(sql: ReadSql) -> list[list[tuple[Any, ...]]]:
         place = {"tenant": ledger._scope.tenant.key, "thread": thread_id}
         where = "WHERE tenant_id = :tenant AND thread_id = :thread"
         found = [

@@ -12,7 +12,7 @@ from chatledger import ChatMessage, Ledger
 from chatledger.errors import DamagedCell
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.changes import load_changes, record_change
 from chatledger.storage.rows.changes import read_body, write_body
@@ -39,7 +39,7 @@ async def recorded(ledger: Ledger, message: ChatMessage) -> ChatMessage | None:
     scope: Scope = ledger.messages._scope
     window = Window.of(scope.tenant, "t")
 
-    def record(sql: Sql) -> None:
+    def record(sql: WriteSql) -> None:
         record_change(sql, window, "popped", (0, 2), [message], NOW)
         record_change(sql, window, "popped", (0, 3), [message], NOW, with_bodies=False)
 

@@ -52,7 +52,7 @@ from chatledger.storage.append.write import (
     write_values,
 )
 from chatledger.storage.drivers.asyncpg import apart_from_loop
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text, write_mark
 
@@ -81,7 +81,9 @@ class NeedsPreflight:
     """
 
 
-def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen | None = None) -> Attempted | Moved:
+def attempt(
+    sql: WriteSql, request: AppendRequest, *, lock: bool = False, seen: Seen | None = None
+) -> Attempted | Moved:
     """One preflight, one judgement, one guarded write. `seen` is the preflight if it is made already."""
     seen = seen or preflight(sql, request, lock=lock)
     if request.creation is not None and not seen.thread_exists and not seen.hidden:
@@ -126,7 +128,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
     return write_plan(sql, plan, seen, locked=lock)
 
 
-def write_plan(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
+def write_plan(sql: WriteSql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
     written = write(sql, plan, locked=locked)
     if isinstance(written, Moved):
         return written
@@ -158,7 +160,7 @@ def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPref
     return plan if isinstance(plan, Plan) else NeedsPreflight()
 
 
-def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
+def attempt_locked(sql: WriteSql, request: AppendRequest) -> Appended:
     """One attempt in a transaction. It locks the branch first, so nobody else can write to it."""
     outcome = attempt(sql, request, lock=True)
     if isinstance(outcome, Moved):
@@ -193,7 +195,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
     return _plan(request, seen, branch, tip)
 
 
-def _plan_after(sql: Sql, request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
+def _plan_after(sql: WriteSql, request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
     """The plan of an append after an earlier message. The plan makes a branch if messages follow that one."""
     _require_branch(request, seen)
     cut = find_cut(sql, request, seen)
@@ -252,7 +254,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def _draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
+def _draft_live(sql: WriteSql, request: AppendRequest, seen: Seen) -> DraftLive:
     """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
     assert seen.tip is not None
     assert seen.tip.lease is not None
@@ -270,7 +272,7 @@ def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> Appe
     return request
 
 
-def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
+def close_open_calls(sql: WriteSql, request: AppendRequest, reason: str) -> Appended:
     """Append only synthetic results for the calls that are open now, in a transaction. They interrupt a partial message
     at the end. Raises DraftLive.
     """

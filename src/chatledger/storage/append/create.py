@@ -19,7 +19,7 @@ from chatledger.storage.append import kv
 from chatledger.storage.append.preflight import LOOK, Seen, read_seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Filled, Moved, Plan, Written, fill, parts_from_tip, tip_columns
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END, branch_column
 from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, refuse_marked
@@ -53,7 +53,7 @@ def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
     )
 
 
-def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
+def create_thread(sql: WriteSql, request: AppendRequest) -> Seen | None:
     """Create the thread of the request, in a transaction. Returns None if the thread exists or another writer created
     it first. Raises Erased and EncryptionError.
     """
@@ -71,7 +71,7 @@ def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
     return seen if made else None
 
 
-def _create_by_table(sql: Sql, parameters: dict[str, Any]) -> bool:
+def _create_by_table(sql: WriteSql, parameters: dict[str, Any]) -> bool:
     """Whether the thread was created. The caller looks for a reason against it afterwards: an INSERT waits for an
     erasure of the thread, so only a later statement is certain to see its tombstone.
     """

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from chatledger.errors import ChatLedgerError
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.rows.digest import is_keyed, keyed_digest, slow_digest
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
 from chatledger.storage.rows.messages import EncodedMessage
@@ -67,7 +67,7 @@ async def with_digests(known: dict[str, str], attempt: Callable[[], Awaitable[T]
 
 
 def new_digests(
-    sql: Sql, tenant: Tenant, thread: str, forms: Sequence[tuple[int, int, EncodedMessage]], known: dict[str, str]
+    sql: WriteSql, tenant: Tenant, thread: str, forms: Sequence[tuple[int, int, EncodedMessage]], known: dict[str, str]
 ) -> list[str]:
     """The digests of the forms that stand at these branches and seqs, and that this transaction is about to remove;
     `thread` is the key as stored. Raises EncryptionError, and SlowDigests before anything is written.
@@ -85,7 +85,7 @@ def new_digests(
 class Gone:
     """The digests of one attempt. `settle` after the last `matches`: until then a slow digest counts as equal."""
 
-    def __init__(self, sql: Sql, request: AppendRequest, *, waits: bool | None = None) -> None:
+    def __init__(self, sql: WriteSql, request: AppendRequest, *, waits: bool | None = None) -> None:
         """`waits`: another attempt finds the same messages. So it is with an idempotency key and with the caller's own
         ids; but that an id was minted in an earlier attempt, only this attempt knows.
         """

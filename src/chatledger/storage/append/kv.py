@@ -17,7 +17,7 @@ from chatledger.arguments import DICT_OR_NONE, require
 from chatledger.errors import InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.models.json import JsonValue, dumps, json_problem, text_bytes
 from chatledger.models.kv import Put
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text, to_microseconds
 
@@ -89,7 +89,7 @@ _ALONE = {
 }
 
 
-def store(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetime) -> int | None:
+def store(sql: WriteSql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetime) -> int | None:
     """The new version. None, with nothing written, if the stored value does not have the version that is expected."""
     ((key, value),) = _encrypted(tenant, place, [write])
     parameters = {
@@ -110,13 +110,13 @@ def _form(write: KvWrite) -> int | None:
     return None if write.expected is None else min(write.expected, 1)
 
 
-def version_of(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> int:
+def version_of(sql: WriteSql, tenant: Tenant, place: KvPlace, key: str) -> int:
     """The version of the stored value; 0 if there is none."""
     rows = sql.fetch(_VERSION, {"tenant": tenant.key, **place._asdict(), "key": key})
     return rows[0][0] if rows else 0
 
 
-def put(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetime) -> int:
+def put(sql: WriteSql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetime) -> int:
     """Write the value, in a transaction. Returns its new version. Raises VersionConflict."""
     while (version := store(sql, tenant, place, write, now)) is None:
         found = version_of(sql, tenant, place, write.key)

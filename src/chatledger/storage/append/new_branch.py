@@ -14,7 +14,7 @@ from chatledger.rules import Tip
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import NewBranch
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, forked, stands_on, write_lineage
 from chatledger.storage.history.window import Window
@@ -43,7 +43,7 @@ def find_elsewhere(request: AppendRequest, seen: Seen) -> int | None:
     return None if stands_on(seen.path, branch, seq) else branch
 
 
-def find_cut(sql: Sql, request: AppendRequest, seen: Seen) -> Cut | None:
+def find_cut(sql: WriteSql, request: AppendRequest, seen: Seen) -> Cut | None:
     """The place where the new branch leaves the path; None if no message follows, so that the append is a plain one.
 
     Raises MessageNotFound for a message that is not on the branch.
@@ -91,7 +91,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 """
 
 
-def _count(sql: Sql, request: AppendRequest, seen: Seen, at: int) -> tuple[int, int, int]:
+def _count(sql: WriteSql, request: AppendRequest, seen: Seen, at: int) -> tuple[int, int, int]:
     """The number of messages up to `at`, the last of them, and the last message of the branch. Runs only for a branch
     with positions that hold no message.
     """
@@ -103,7 +103,7 @@ def _count(sql: Sql, request: AppendRequest, seen: Seen, at: int) -> tuple[int, 
     return shared, nearest, latest
 
 
-def branch_off(sql: Sql, request: AppendRequest, seen: Seen, cut: Cut) -> tuple[int, Tip, NewBranch]:
+def branch_off(sql: WriteSql, request: AppendRequest, seen: Seen, cut: Cut) -> tuple[int, Tip, NewBranch]:
     """The number of the new branch, the tip that the batch is judged on, and the branch that the write makes."""
     assert seen.tip is not None
     assert seen.branch is not None

@@ -34,7 +34,7 @@ from chatledger.storage.append.write import (
     move_tip,
     tip_columns,
 )
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encrypted import refuse_recorded, unless_encrypted
 from chatledger.storage.rows.encryption import Tenant
@@ -103,7 +103,7 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND
 """
 
 
-def find_held(sql: Sql, key: PartialKey) -> Held | None:
+def find_held(sql: WriteSql, key: PartialKey) -> Held | None:
     """None if the message is no longer partial, or no longer stored. Raises EncryptionError as `refuse_recorded`."""
     refuse_recorded(sql, key.tenant)
     rows = sql.fetch(_HELD, key.parameters | {"message_id": key.message_id})
@@ -113,7 +113,7 @@ def find_held(sql: Sql, key: PartialKey) -> Held | None:
     return Held(read_tip(decode_text(key.thread), key.branch, *tip), stamp, rules)
 
 
-def write_partial(sql: Sql, write: PartialWrite) -> bool:
+def write_partial(sql: WriteSql, write: PartialWrite) -> bool:
     """Whether the write happened. False if the branch has another stamp, or if the ledger has no keys and the tenant or
     the database is encrypted by now; then nothing was written.
     """
@@ -213,7 +213,7 @@ def _renews_only(write: PartialWrite) -> bool:
 # --- In one statement, on PostgreSQL ----------------------------------------------------------------------------------
 
 
-def _write_at_once(sql: Sql, write: PartialWrite) -> bool:
+def _write_at_once(sql: WriteSql, write: PartialWrite) -> bool:
     values, rows = _values(write), _rows(write.key, write.encoded, write.before)
     for own in rows:
         if own.rows:
@@ -260,7 +260,7 @@ def _unnested(table: str) -> str:
 # --- In one statement for each table: on SQLite, and where the tables are distributed by tenant -----------------------
 
 
-def _write_by_table(sql: Sql, write: PartialWrite) -> bool:
+def _write_by_table(sql: WriteSql, write: PartialWrite) -> bool:
     """Inside a transaction."""
     values = _values(write)
     if not move_tip(sql, write.key.tenant, values):
@@ -278,7 +278,7 @@ def _write_by_table(sql: Sql, write: PartialWrite) -> bool:
 # --- A committed message, on both databases ---------------------------------------------------------------------------
 
 
-def overwrite(sql: Sql, tenant: Tenant, message: ChatMessage) -> None:
+def overwrite(sql: WriteSql, tenant: Tenant, message: ChatMessage) -> None:
     """Give the rows of a stored message the content of `message`, which names its place, in a transaction that holds
     the thread. Its id, role, run, answered call and outputs stay, and so do the ids of the rows of its calls.
     """
@@ -289,7 +289,7 @@ def overwrite(sql: Sql, tenant: Tenant, message: ChatMessage) -> None:
     _overwrite_rows(sql, key, _rows(key, encoded, None))
 
 
-def _overwrite_rows(sql: Sql, key: PartialKey, overwritten: Sequence[_Overwritten]) -> None:
+def _overwrite_rows(sql: WriteSql, key: PartialKey, overwritten: Sequence[_Overwritten]) -> None:
     for own in overwritten:
         if own.shrinks:
             sql.fetch(_delete_from(own.table), key.parameters | {f"{own.table}_count": own.count})
@@ -335,7 +335,7 @@ def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     return True
 
 
-def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended | Moved:
+def overwrite_partial(sql: WriteSql, request: AppendRequest, seen: Seen) -> Appended | Moved:
     """Overwrites the partial message with the one of the batch. If the request `continues` it, the stored words stay,
     and only the writer and the lease change. Raises IdConflict if the role, the run or the answered call differ, and
     RuleViolation.

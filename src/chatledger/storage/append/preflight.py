@@ -16,7 +16,7 @@ from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window import branch_column
 from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, MARKED_TENANT, refuse_recorded, tenant_encrypted
@@ -123,7 +123,7 @@ class Seen:
     run: str | None = None
 
 
-def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
+def preflight(sql: WriteSql, request: AppendRequest, *, lock: bool = False) -> Seen:
     """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends. Raises
     DamagedCell, and EncryptionError if the tenant is encrypted and the ledger has no keys.
     """

@@ -13,7 +13,7 @@ from chatledger.storage.append.gone import Gone
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Moved
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import Segment, cut, load_range, stands_on
 from chatledger.storage.history.window import END
 from chatledger.storage.rows.changes import decode_body
@@ -81,7 +81,7 @@ SELECT stamp FROM {schema}branches WHERE tenant_id = :tenant AND thread_id = :th
 """
 
 
-def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | Moved:
+def load_replay(sql: WriteSql, request: AppendRequest, replay: Replay) -> Appended | Moved:
     """The result of the first call again, if the message has or had the same content: a revision or a redaction may
     have changed it since. The message is returned as it is now. Raises IdConflict otherwise.
     """
@@ -165,7 +165,7 @@ class Removed:
         return self.forms[-1] if known else None
 
 
-def find_removed(sql: Sql, request: AppendRequest, seen: Seen, *, again: bool) -> dict[str | None, Removed]:
+def find_removed(sql: WriteSql, request: AppendRequest, seen: Seen, *, again: bool) -> dict[str | None, Removed]:
     """The messages of the batch that were stored and then removed, by the id as stored. Only minted ids show that the
     batch is a repeat: those of an idempotency key, and with `again` those of an earlier attempt. Raises DamagedCell and
     EncryptionError.
@@ -189,7 +189,7 @@ def find_removed(sql: Sql, request: AppendRequest, seen: Seen, *, again: bool) -
     return {} if minted.isdisjoint({*found, *seen.found}) else found
 
 
-def _changes_of(sql: Sql, request: AppendRequest, ids: Sequence[str]) -> list[dict[str, Any]]:
+def _changes_of(sql: WriteSql, request: AppendRequest, ids: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of the changes of messages with these ids, as stored and decrypted."""
     given: object = ids if sql.dialect == "postgresql" else dumps(ids)
     rows = sql.fetch(_CHANGES[sql.dialect], {"tenant": request.tenant.key, "thread": request.thread, "ids": given})
@@ -198,7 +198,9 @@ def _changes_of(sql: Sql, request: AppendRequest, ids: Sequence[str]) -> list[di
     return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
 
 
-def replay_removed(sql: Sql, request: AppendRequest, seen: Seen, removed: Mapping[str | None, Removed]) -> Appended:
+def replay_removed(
+    sql: WriteSql, request: AppendRequest, seen: Seen, removed: Mapping[str | None, Removed]
+) -> Appended:
     """The result of the first call again, some of whose messages were removed since. Raises IdConflict if the content
     is not the same.
     """

@@ -10,7 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.schema.text import encode_key, encode_text
 
 _REASON = "message {} of branch {} was interrupted before it was complete"
@@ -37,7 +37,7 @@ class RunEnd(NamedTuple):
         return {"ended_run": self.run, "run_error": self.error}
 
 
-def find_run_end(sql: Sql, request: AppendRequest, branch: int, seq: int) -> RunEnd | None:
+def find_run_end(sql: WriteSql, request: AppendRequest, branch: int, seq: int) -> RunEnd | None:
     """The end of the run of the message that the append interrupts. None if the message has no run, if that run has
     ended, or if the append continues it.
     """

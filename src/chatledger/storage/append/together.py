@@ -35,7 +35,7 @@ from chatledger.storage.append.write import (
     columns_of,
     place_of,
 )
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.rows.encrypted import unless_encrypted
 from chatledger.storage.schema.text import to_microseconds
 
@@ -263,7 +263,7 @@ def _insert(columns: Columns) -> str:
 # --- SQLite -----------------------------------------------------------------------------------------------------------
 
 
-def write_together(sql: Sql, plans: Sequence[Plan]) -> bool:
+def write_together(sql: WriteSql, plans: Sequence[Plan]) -> bool:
     """Write the plans in a write transaction, with one call of the driver for each table. Returns False if another
     writer changed one of the branches, or the ledger has no keys and the database or a tenant is encrypted by now; the
     caller must then roll back.
@@ -290,6 +290,6 @@ def write_together(sql: Sql, plans: Sequence[Plan]) -> bool:
     return True
 
 
-def _changes(sql: Sql) -> int:
+def _changes(sql: WriteSql) -> int:
     """The number of rows that the connection has changed since it was opened."""
     return int(sql.fetch("SELECT total_changes()", {})[0][0])

@@ -24,7 +24,7 @@ from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.run_end import END_RUN, RunEnd
 from chatledger.storage.drivers.errors import foreign_run, is_key, run_conflict
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.rows.encrypted import unless_encrypted
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import (
@@ -140,7 +140,7 @@ def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapp
     return {name: encryption.encrypt(name, TABLES[name], own, *place) for name, own in rows.items()}
 
 
-def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
+def write(sql: WriteSql, plan: Plan, *, locked: bool = False) -> Written | Moved:
     """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get separate statements,
     which can report the stored version. Raises VersionConflict.
     """
@@ -153,7 +153,7 @@ def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
     return written
 
 
-def write_values(sql: Sql, request: AppendRequest) -> None:
+def write_values(sql: WriteSql, request: AppendRequest) -> None:
     """Write the values of kv that come with an append, in its transaction. Raises VersionConflict."""
     for one in request.kv:
         kv.put(sql, request.tenant, kv.of_thread(request.thread), one, request.now)
@@ -184,7 +184,7 @@ def tip_columns(tip: Tip) -> dict[str, Any]:
 # --- In one statement, on PostgreSQL ----------------------------------------------------------------------------------
 
 
-def _write_at_once(sql: Sql, plan: Plan) -> Written | Moved:
+def _write_at_once(sql: WriteSql, plan: Plan) -> Written | Moved:
     template, parameters = one_statement(plan)
     try:
         rows = sql.fetch(template, parameters)
@@ -453,7 +453,7 @@ def insert_from(source: Source, columns: Columns) -> str:
 # --- In one statement for each table: on SQLite, and where the tables are distributed by tenant -----------------------
 
 
-def _write_by_table(sql: Sql, plan: Plan) -> Written | Moved:
+def _write_by_table(sql: WriteSql, plan: Plan) -> Written | Moved:
     """Inside a transaction, which ends if this raises. On SQLite the guard can only fail if the caller judged on a tip
     from outside of the transaction.
     """
@@ -485,12 +485,12 @@ def _write_by_table(sql: Sql, plan: Plan) -> Written | Moved:
     return Written(bool(touched))
 
 
-def move_tip(sql: Sql, tenant: Tenant, place: Mapping[str, Any]) -> bool:
+def move_tip(sql: WriteSql, tenant: Tenant, place: Mapping[str, Any]) -> bool:
     """Whether the branch still has the stamp; then it has the new tip."""
     return bool(sql.fetch(f"{UPDATE_TIP}{unless_encrypted(tenant, distributed=sql.distributed)} RETURNING 1", place))
 
 
-def _make_branch(sql: Sql, new: NewBranch, place: dict[str, Any]) -> bool:
+def _make_branch(sql: WriteSql, new: NewBranch, place: dict[str, Any]) -> bool:
     place = place | _new_branch_columns(new)
     if sql.dialect == "postgresql":
         sql.fetch(_HOLD, place)
@@ -501,7 +501,7 @@ def _make_branch(sql: Sql, new: NewBranch, place: dict[str, Any]) -> bool:
     return True
 
 
-def load_rows(sql: Sql, rows_of: Mapping[str, Sequence[tuple[Any, ...]]], place: Mapping[str, Any]) -> None:
+def load_rows(sql: WriteSql, rows_of: Mapping[str, Sequence[tuple[Any, ...]]], place: Mapping[str, Any]) -> None:
     """Insert the rows of a branch, with one statement for each table. `place` has its key."""
     same = {"tenant_id": place["tenant"], "thread_id": place["thread"], "branch": place["branch"]}
     for name, rows in rows_of.items():

@@ -16,7 +16,7 @@ from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.states import Followed, States, read_states
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.page import load_history
 from chatledger.storage.history.window import Section, Window
 from chatledger.storage.rows.encryption import Tenant
@@ -42,11 +42,11 @@ class Database(ABC):
     """
 
     @abstractmethod
-    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
         """Run the work. With `snapshot`, it may be several statements, and all of them see the same state."""
 
     @abstractmethod
-    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         """Run the work in a transaction. With `single`, the work is one statement on a plain PostgreSQL, so no
         transaction is begun for it there, and the caller tries again itself if the connection is lost.
         """

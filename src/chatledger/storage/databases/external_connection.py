@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from chatledger.errors import StorageError
 from chatledger.storage.databases.database import Database
 from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, is_locked, translate
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql, reading
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import set_tenant
 
@@ -49,20 +49,23 @@ class ExternalConnection(Database):
         self._distributed = distributed
         self._turn = asyncio.Lock()  # tasks that share a transaction take turns: a connection runs one call at a time
 
-    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        async with self._turn:
-            return await in_greenlet(self._run, tenant, work)
+    async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
+        return await self._alone(tenant, reading(work))
 
-    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         until = time.monotonic() + self._patience
         while True:
             try:
-                return await self.read(tenant, lambda sql: _in_savepoint(sql, work))
+                return await self._alone(tenant, lambda sql: _in_savepoint(sql, work))
             except StorageError as error:
                 if error.__cause__ is None or not is_locked(error.__cause__) or time.monotonic() >= until:
                     raise
 
-    def _run(self, tenant: Tenant, work: Callable[[Sql], T]) -> T:
+    async def _alone(self, tenant: Tenant, work: Callable[[WriteSql], T]) -> T:
+        async with self._turn:
+            return await in_greenlet(self._run, tenant, work)
+
+    def _run(self, tenant: Tenant, work: Callable[[WriteSql], T]) -> T:
         connection = self._connection.sync_connection
         if connection is None or connection.closed:
             raise StorageError("this transaction has ended: its connection is closed")
@@ -71,10 +74,10 @@ class ExternalConnection(Database):
             self._check = False
         if self._secured:
             connection.exec_driver_sql(set_tenant(tenant.key))
-        return work(Sql(connection, self._schema, distributed=self._distributed))
+        return work(WriteSql(connection, self._schema, distributed=self._distributed))
 
 
-def _in_savepoint(sql: Sql, work: Callable[[Sql], T]) -> T:
+def _in_savepoint(sql: WriteSql, work: Callable[[WriteSql], T]) -> T:
     with sql.connection.begin_nested():
         return work(sql)
 

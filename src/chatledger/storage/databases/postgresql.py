@@ -37,7 +37,7 @@ from chatledger.storage.drivers.errors import (
     is_locked,
     raise_translated,
 )
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql, reading
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
 from chatledger.storage.history.union_rows import LONG_OF
@@ -119,11 +119,11 @@ class PostgresqlDatabase(OpenDatabase):
             return page
         return await self.read(window.tenant, lambda sql: load_page(sql, window), snapshot=True)
 
-    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
         begin = self._begin_read(tenant, snapshot=snapshot)
-        return await self._until_heard(lambda: greenlet_spawn(self._once, begin, work, self.timeout))
+        return await self._until_heard(lambda: greenlet_spawn(self._once, begin, reading(work), self.timeout))
 
-    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         begin = begin_as("BEGIN", tenant.key) if self.secured else "BEGIN"
         if not single:
             return await self._until_heard(lambda: greenlet_spawn(self._in_transaction, begin, work))
@@ -155,7 +155,7 @@ class PostgresqlDatabase(OpenDatabase):
             states |= await self.read(tenant, partial(read_states_of, tenant=tenant, threads=own))
         return states
 
-    async def history_if(self, condition: Callable[[Sql], None], window: Window) -> Section:
+    async def history_if(self, condition: Callable[[WriteSql], None], window: Window) -> Section:
         """The history, unless `condition` raises. The condition runs on the same connection before the read begins. The
         read is tried once.
         """
@@ -258,14 +258,18 @@ class PostgresqlDatabase(OpenDatabase):
         return SNAPSHOT if snapshot else None
 
     def _read_if(
-        self, condition: Callable[[Sql], None], begin: str | None, window: Window, load: Callable[[Sql, Window], T]
+        self,
+        condition: Callable[[WriteSql], None],
+        begin: str | None,
+        window: Window,
+        load: Callable[[ReadSql, Window], T],
     ) -> T:
         if begin is None:
             with self._connections.autocommit(self._connections.silence) as sql:
                 condition(sql)
-                return load(sql, window)
+                return load(sql.reading(), window)
         with self._connections.transaction(begin, timeout=self._connections.silence, first=condition) as sql:
-            return load(sql, window)
+            return load(sql.reading(), window)
 
     async def _one_statement(self, window: Window) -> Section | None:
         """The page by one statement, awaited on asyncpg itself: a greenlet costs as much as reading fifty messages."""
@@ -283,7 +287,7 @@ class PostgresqlDatabase(OpenDatabase):
 
     # --- Work on one connection, inside a greenlet
 
-    def _once(self, begin: str | None, work: Callable[[Sql], T], timeout: float) -> T:
+    def _once(self, begin: str | None, work: Callable[[WriteSql], T], timeout: float) -> T:
         """The work in a transaction that `begin` begins, or in none. If the connection is lost, also at COMMIT, the
         caller may run the work again.
         """
@@ -291,7 +295,7 @@ class PostgresqlDatabase(OpenDatabase):
         with connections.transaction(begin, timeout=timeout) if begin else connections.autocommit(timeout) as sql:
             return work(sql)
 
-    def _in_transaction(self, begin: str, work: Callable[[Sql], T]) -> T:
+    def _in_transaction(self, begin: str, work: Callable[[WriteSql], T]) -> T:
         """Raises an error of its own if the connection was lost at COMMIT, which may have happened."""
         done = False
         try:

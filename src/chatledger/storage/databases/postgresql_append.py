@@ -56,7 +56,7 @@ from chatledger.storage.drivers.errors import (
     read_failure,
     translate,
 )
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.schema.row_security import begin_as
 
 T = TypeVar("T")
@@ -241,7 +241,9 @@ class PostgresqlAppend:
             progress.sent, progress.guard = True, guard_of(request, seen)
             return attempt(sql, request, lock=lock, seen=seen)
 
-    def _begin(self, request: AppendRequest, progress: Progress, *, transaction: bool) -> AbstractContextManager[Sql]:
+    def _begin(
+        self, request: AppendRequest, progress: Progress, *, transaction: bool
+    ) -> AbstractContextManager[WriteSql]:
         timeout = self._timeout([request], progress)
         if self._connections.secured:
             return self._connections.transaction(begin_as("BEGIN", request.tenant.key), timeout=timeout)

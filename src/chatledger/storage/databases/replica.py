@@ -13,7 +13,7 @@ import time
 
 from chatledger.errors import InvalidCursor, StorageError
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.window import Section, Window
 
 _CAUGHT_UP = "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= :position::text::pg_lsn"
@@ -44,7 +44,7 @@ class Replica:
         if time.monotonic() < self._failed_until:
             return None
 
-        def caught_up(sql: Sql) -> None:
+        def caught_up(sql: WriteSql) -> None:
             if not sql.fetch(_CAUGHT_UP, {"position": position})[0][0]:
                 raise _Behind
 

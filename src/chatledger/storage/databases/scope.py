@@ -31,7 +31,7 @@ from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.replica import Replica
 from chatledger.storage.databases.served import Abroad
 from chatledger.storage.databases.states import Followed
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.window import Section, Window
 from chatledger.storage.rows.encrypted import (
     is_marked,
@@ -134,12 +134,12 @@ class Scope:
                     return history
             return await database.history(window)
 
-    async def read(self, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    async def read(self, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
         with self._reading() as database:
             return await database.read(self.tenant, work, snapshot=snapshot)
 
     async def write(
-        self, work: Callable[[Sql], T], *, moves: str | None = None, single: bool = False, removes: bool = False
+        self, work: Callable[[WriteSql], T], *, moves: str | None = None, single: bool = False, removes: bool = False
     ) -> T:
         """Run the work in a transaction; `single` as in `Database.write`. `moves`: the thread, as stored, whose
         followers are notified.
@@ -175,11 +175,11 @@ class Scope:
     def _here(self) -> Database:
         return self.database if self.guard is None else self.guard.here()
 
-    def _unless_encrypted(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
+    def _unless_encrypted(self, work: Callable[[WriteSql], T]) -> Callable[[WriteSql], T]:
         if self.tenant.encryption is not None:
             return work
 
-        def refused_or_done(sql: Sql) -> T:
+        def refused_or_done(sql: WriteSql) -> T:
             refuse_without_keys(sql, self.tenant)
             return work(sql)
 

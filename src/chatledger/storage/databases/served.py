@@ -21,7 +21,7 @@ from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.loop_thread import LoopThread
 from chatledger.storage.databases.states import Followed, States
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.window import Section, Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.telemetry.counters import Counters
@@ -35,10 +35,10 @@ class Served(Database):
         self._database = database
         self._thread = thread
 
-    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
         return await self._thread.serve(lambda: self._database.read(tenant, work, snapshot=snapshot))
 
-    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         return await self._thread.serve(lambda: self._database.write(tenant, work, single=single))
 
     async def append(self, request: AppendRequest) -> Appended:

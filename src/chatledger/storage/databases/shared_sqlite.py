@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.drivers.errors import in_greenlet
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.drivers.urls import READ_ONLY
 from chatledger.storage.rows.encryption import Tenant
 
@@ -24,10 +24,10 @@ class SharedSqliteDatabase(OpenDatabase):
         self._engine = engine
         self.timeout = timeout
 
-    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
         return await in_greenlet(self._read, work)
 
-    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         return await in_greenlet(self._write, work)
 
     def transaction(self, tenant: Tenant) -> AbstractAsyncContextManager[Database]:
@@ -36,12 +36,12 @@ class SharedSqliteDatabase(OpenDatabase):
     async def close(self) -> None:
         """Does nothing: the application disposes of its engine."""
 
-    def _write(self, work: Callable[[Sql], T]) -> T:
+    def _write(self, work: Callable[[WriteSql], T]) -> T:
         with self._engine.sync_engine.begin() as connection:
-            return work(Sql(connection, None))
+            return work(WriteSql(connection, None))
 
-    def _read(self, work: Callable[[Sql], T]) -> T:
+    def _read(self, work: Callable[[ReadSql], T]) -> T:
         with self._engine.sync_engine.connect() as connection:
             connection = connection.execution_options(**{READ_ONLY: True})
             with connection.begin():
-                return work(Sql(connection, None))
+                return work(ReadSql(connection, None))

@@ -27,7 +27,7 @@ from chatledger.storage.databases.loop_thread import until_ended
 from chatledger.storage.databases.sqlite_writer import RunAgain, Writer
 from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.errors import is_key, translate
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import MEMORY
 from chatledger.storage.rows.encryption import Tenant
@@ -53,14 +53,14 @@ class SqliteDatabase(OpenDatabase):
         self._states = _States(path, timeout)
         self._closed = False
 
-    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
         if self._readers is None:
             return await self._writer.submit(work)
         given: list[T] = []
         await asyncio.wrap_future(self._readers.submit(self._read, work, given))
         return given.pop()
 
-    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         return await self._writer.submit(work)
 
     async def append(self, request: AppendRequest) -> Appended:
@@ -108,7 +108,7 @@ class SqliteDatabase(OpenDatabase):
         self._states.close()
         await self._writer.close()
 
-    def _append(self, sql: Sql, request: AppendRequest) -> Appended:
+    def _append(self, sql: WriteSql, request: AppendRequest) -> Appended:
         """In the writer's thread. A cached tip saves the preflight. If the tip is stale because another process wrote,
         the stamp guard stops the write. If an id is stored already, or a run is that of another thread, a key stops it.
         The append is then done with a preflight.
@@ -134,7 +134,7 @@ class SqliteDatabase(OpenDatabase):
         self._tips.remember(request, done.now)
         return done.appended
 
-    def _append_together(self, sql: Sql, requests: Sequence[AppendRequest]) -> Mapping[int, Appended]:
+    def _append_together(self, sql: WriteSql, requests: Sequence[AppendRequest]) -> Mapping[int, Appended]:
         """In the writer's thread. Writes those of the appends that the cached tips let through, and returns their
         outcomes by the index of the request. Raises if one of them cannot be written; the writer then undoes all.
         """
@@ -144,7 +144,7 @@ class SqliteDatabase(OpenDatabase):
             raise RunAgain
         return planned.finish(planned.plans, self._tips)
 
-    def _read(self, work: Callable[[Sql], T], given: list[T]) -> None:
+    def _read(self, work: Callable[[ReadSql], T], given: list[T]) -> None:
         """In a reader's thread, on the thread's own connection. The result goes into `given` and is not returned:
         otherwise the idle thread could keep a page alive after its caller has dropped it.
         """
@@ -155,7 +155,7 @@ class SqliteDatabase(OpenDatabase):
                 self._own.connection = SqliteConnection(self._path, read_only=True, timeout=self.timeout)
                 self._connections.append(self._own.connection)
             with self._own.connection.transaction() as sql:
-                given.append(work(sql))
+                given.append(work(sql.reading()))
         except Exception as error:
             ours = translate(error)
             if ours is None:

@@ -24,7 +24,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database
 from chatledger.storage.databases.loop_thread import until_ended
 from chatledger.storage.drivers.errors import translate
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql, reading
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.rows.encryption import Tenant
 
@@ -35,7 +35,7 @@ GROUP = 64
 BEGIN = "BEGIN IMMEDIATE"
 
 
-Together = Callable[[Sql, Sequence[AppendRequest]], Mapping[int, Appended]]
+Together = Callable[[WriteSql, Sequence[AppendRequest]], Mapping[int, Appended]]
 """Writes as many of the appends as it can, and returns their outcomes by index. It raises if one of them cannot be
 written, and all must then be undone.
 """
@@ -52,7 +52,7 @@ class Job:
 
     __slots__ = ("command", "future", "loop", "request")
 
-    def __init__(self, command: Callable[[Sql], Any], request: AppendRequest | None = None) -> None:
+    def __init__(self, command: Callable[[WriteSql], Any], request: AppendRequest | None = None) -> None:
         self.command = command
         self.request = request
         self.loop = asyncio.get_running_loop()
@@ -80,16 +80,16 @@ class WriterTransaction(Database):
         self._jobs: SimpleQueue[Job | End] = SimpleQueue()
         self._ended = False
 
-    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
+        return await self.write(tenant, reading(work))
+
+    async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         if self._ended:
             raise StorageError("this transaction has ended")
         job = Job(work)
         self._jobs.put(job)
         result: T = await job.future
         return result
-
-    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await self.read(tenant, work)
 
     async def end(self, *, commit: bool) -> None:
         if self._ended:
@@ -140,7 +140,7 @@ class Writer:
         """The number of entries that wait."""
         return len(self._queue)
 
-    async def submit(self, command: Callable[[Sql], T], request: AppendRequest | None = None) -> T:
+    async def submit(self, command: Callable[[WriteSql], T], request: AppendRequest | None = None) -> T:
         """Run the command in a transaction and return after the commit. Cancelling the call undoes it only if it is
         long work, which asks (`Sql.go_on`). An append passes its request too.
         """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from chatledger.models.json import dumps
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import ReadSql, Row, WriteSql
 from chatledger.storage.rows.encryption import Tenant
 
 Followed: TypeAlias = tuple[Tenant, str]
@@ -37,7 +37,7 @@ JOIN {{schema}}branches b ON b.tenant_id = :tenant AND b.thread_id = t.thread_id
 """Of one tenant, for a PostgreSQL that shows or holds the rows of one tenant at a time."""
 
 
-def read_states(sql: Sql, followed: Sequence[Followed]) -> States:
+def read_states(sql: ReadSql, followed: Sequence[Followed]) -> States:
     keys = [(tenant.key, thread) for tenant, thread in followed]
     if sql.dialect == "postgresql":
         tenants, threads = zip(*keys, strict=True)
@@ -47,7 +47,7 @@ def read_states(sql: Sql, followed: Sequence[Followed]) -> States:
     return _by_thread(rows)
 
 
-def read_states_of(sql: Sql, tenant: Tenant, threads: Sequence[str]) -> States:
+def read_states_of(sql: WriteSql, tenant: Tenant, threads: Sequence[str]) -> States:
     """The states of threads of one tenant."""
     return _by_thread(sql.fetch(_OF_TENANT, {"tenant": tenant.key, "threads": threads}))
 

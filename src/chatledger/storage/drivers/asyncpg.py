@@ -21,7 +21,7 @@ from sqlalchemy.util.concurrency import in_greenlet
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.gate import CLOSED, Gate
 from chatledger.storage.drivers.hang_up import hang_up, until_cancelled
-from chatledger.storage.drivers.sql import Row, Sql, prepare
+from chatledger.storage.drivers.sql import Row, WriteSql, prepare
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits, lock_wait
 from chatledger.telemetry.counters import Counters
 
@@ -324,7 +324,7 @@ class AsyncpgConnections:
             raise ConnectionError(CLOSED)
 
     @contextmanager
-    def autocommit(self, timeout: float | None = None) -> Iterator[Sql]:
+    def autocommit(self, timeout: float | None = None) -> Iterator[WriteSql]:
         """A connection for single statements. After a lost connection or a cancellation it is discarded, because its
         state is unknown.
         """
@@ -332,7 +332,7 @@ class AsyncpgConnections:
             yield sql
 
     @contextmanager
-    def _checked_out(self, timeout: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
+    def _checked_out(self, timeout: float | None) -> Iterator[tuple[WriteSql, AsyncpgDriver]]:
         self._refuse_closed()
         waiting = self._waiting()
         given = None if self._enter() else await_only(self._gate.wait(self.timeout))
@@ -345,7 +345,7 @@ class AsyncpgConnections:
                 ours = AsyncpgDriver(driver, timeout, copies=not self.secured)
                 try:
                     self._refuse_closed()  # the pool may have let it wait
-                    yield Sql(connection, self._schema, ours, distributed=self.distributed), ours
+                    yield WriteSql(connection, self._schema, ours, distributed=self.distributed), ours
                 except BaseException as error:
                     if is_spoilt(error):
                         hang_up(driver)
@@ -360,9 +360,9 @@ class AsyncpgConnections:
         begin: str = "BEGIN",
         *,
         timeout: float | None = None,
-        first: Callable[[Sql], None] | None = None,
+        first: Callable[[WriteSql], None] | None = None,
         patient: bool = False,
-    ) -> Iterator[Sql]:
+    ) -> Iterator[WriteSql]:
         """Commits on exit, rolls back on an exception. `first` uses the connection before the transaction begins.
         `patient`: a statement may wait for a lock as long as a call may take, since all work would be repeated.
         """

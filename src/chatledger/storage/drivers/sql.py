@@ -1,8 +1,8 @@
 """A connection as the storage uses it: it runs Core statements and, where speed matters, the driver's own calls.
 
-Storage functions are plain functions with a `Sql` as first argument. Their caller decides where they run: in the
-writer's thread of a SQLite file, or in a greenlet over an asynchronous driver. So the same code serves both databases,
-the ledger's own transactions and a caller's, and a whole operation crosses to the driver once.
+Storage functions are plain functions with a `ReadSql` or a `WriteSql` as first argument. Their caller decides where
+they run: in the writer's thread of a SQLite file, or in a greenlet over an asynchronous driver. So the same code serves
+both databases, the ledger's own transactions and a caller's, and a whole operation crosses to the driver once.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Executable, Table
+from sqlalchemy import Connection, CursorResult, Executable, SelectBase, Table, TextClause
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.visitors import iterate
 
 from chatledger.errors import StorageError
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.schema.text import to_microseconds
+
+T = TypeVar("T")
 
 Row = Sequence[Any]
 
@@ -71,12 +74,11 @@ class SqlalchemyDriver:
         return nullcontext()
 
 
-class Sql:
-    """One connection inside one transaction (or in autocommit), and the schema of the ledger's tables there.
+class ReadSql:
+    """One connection inside one transaction (or in autocommit), and the schema of the ledger's tables there, for work
+    that reads. It refuses a statement that writes before it sends it: PostgreSQL would commit it.
 
-    `by_table`: a statement writes one table, and an append is several statements in a transaction. SQLite knows no
-    other statements. A distributed PostgreSQL would run a statement that writes several tables in pieces, on each of
-    its servers, and commit them in two phases. `distributed`: it is such a database.
+    `distributed`: the tables are distributed over several servers.
     """
 
     __slots__ = ("_driver", "_options", "by_table", "connection", "dialect", "distributed", "is_given_up", "schema")
@@ -89,6 +91,10 @@ class Sql:
         self.dialect = connection.dialect.name
         self.distributed = distributed
         self.by_table = distributed or self.dialect != "postgresql"
+        """A statement writes one table, and an append is several statements in a transaction. SQLite knows no other
+        statements. A distributed PostgreSQL would run a statement that writes several tables in pieces, on each of its
+        servers, and commit them in two phases.
+        """
         self.is_given_up: Callable[[], bool] | None = None
         """Whether the caller of the work that runs no longer waits for it. Only the writer of a SQLite file asks: on
         PostgreSQL, the statement that runs ends with its caller.
@@ -103,27 +109,54 @@ class Sql:
 
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         """Run a Core statement."""
-        with self._driver.awaiting():
-            return self.connection.execute(statement, parameters, execution_options=self._options)
+        refuse_write(statement)
+        return self._execute(statement, parameters)
 
     def fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
         """Run a statement text and return its rows. It writes parameters as `:name` and tables as `{schema}table`."""
-        text, names = prepare(template, self.dialect, self.schema)
-        return self._driver.fetch(text, parameters if names is None else [parameters[name] for name in names])
+        refuse_writing_text(template)
+        return self._fetch(template, parameters)
 
     def each(self, template: str, parameters: Mapping[str, Any]) -> Iterable[Row]:
         """As `fetch`, but a caller that stops after some rows of SQLite has read no others."""
+        refuse_writing_text(template)
         text, names = prepare(template, self.dialect, self.schema)
         return self._driver.each(text, parameters if names is None else [parameters[name] for name in names])
+
+    def moment(self, time: datetime) -> datetime | int:
+        """The time as a parameter of a statement text: SQLite stores microseconds."""
+        return time if self.dialect == "postgresql" else to_microseconds(time)
+
+    def _execute(self, statement: Executable, parameters: Any) -> CursorResult[Any]:
+        with self._driver.awaiting():
+            return self.connection.execute(statement, parameters, execution_options=self._options)
+
+    def _fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
+        text, names = prepare(template, self.dialect, self.schema)
+        return self._driver.fetch(text, parameters if names is None else [parameters[name] for name in names])
+
+
+class WriteSql(ReadSql):
+    """The same connection for work that writes, inside a transaction of its own or of the caller."""
+
+    __slots__ = ()
+
+    def reading(self) -> ReadSql:
+        """The connection for work that only reads."""
+        sql = ReadSql(self.connection, self.schema, self._driver, distributed=self.distributed)
+        sql.is_given_up = self.is_given_up
+        return sql
+
+    def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        return self._execute(statement, parameters)
+
+    def fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
+        return self._fetch(template, parameters)
 
     def insert(self, template: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement text once for each row, in one call of the driver."""
         text, names = prepare(template, self.dialect, self.schema)
         self._driver.insert(text, rows if names is None else [tuple(row[name] for name in names) for row in rows])
-
-    def moment(self, time: datetime) -> datetime | int:
-        """The time as a parameter of a statement text: SQLite stores microseconds."""
-        return time if self.dialect == "postgresql" else to_microseconds(time)
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows into one table, in the driver's own way of loading if it has one."""
@@ -134,7 +167,37 @@ class Sql:
         self.insert(template, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
-def insert_if_absent(sql: Sql, table: Table) -> postgresql.Insert | sqlite.Insert:
+def reading(work: Callable[[ReadSql], T]) -> Callable[[WriteSql], T]:
+    """The work on a connection that refuses what writes."""
+    return lambda sql: work(sql.reading())
+
+
+# --- What a read may send ---------------------------------------------------------------------------------------------
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_READS = re.compile(r"[\s(]*(SELECT|WITH|VALUES)\b", re.IGNORECASE)
+_WRITES = re.compile(r"[()]\s*(INSERT|UPDATE|DELETE|MERGE|REPLACE)\s+[^\s(]|;\s*\S", re.IGNORECASE)
+"""A statement in brackets or behind a CTE, or a second statement."""
+_NO_READ = "a read may not change the database: it sends SELECT, WITH and VALUES only, without INSERT, UPDATE or DELETE"
+
+
+@lru_cache(maxsize=512)
+def refuse_writing_text(template: str) -> None:
+    """Raises ValueError for a text that writes: it is a mistake of ours, which no input can make."""
+    text = _QUOTED.sub(" ", template)
+    if _READS.match(text) is None or _WRITES.search(text) is not None:
+        raise ValueError(_NO_READ)
+
+
+def refuse_write(statement: Executable) -> None:
+    """Raises ValueError for a Core statement that writes, also in a CTE."""
+    if isinstance(statement, TextClause):
+        refuse_writing_text(statement.text)
+    elif not isinstance(statement, SelectBase) or any(getattr(one, "is_dml", False) for one in iterate(statement)):
+        raise ValueError(_NO_READ)
+
+
+def insert_if_absent(sql: WriteSql, table: Table) -> postgresql.Insert | sqlite.Insert:
     """INSERT … ON CONFLICT DO NOTHING, because a statement that fails would end a PostgreSQL transaction."""
     if sql.dialect == "postgresql":
         return postgresql.insert(table).on_conflict_do_nothing()

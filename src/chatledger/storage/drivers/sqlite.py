@@ -19,7 +19,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 from chatledger.errors import StorageError
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.drivers.urls import BUSY_TIMEOUT, MEMORY, sqlite_pragmas
 
 PAGE_SIZE = "PRAGMA page_size = 8192"
@@ -62,7 +62,7 @@ class SqliteConnection:
         self._driver = _connect(path, read_only=read_only, timeout=timeout)
         engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool, hide_parameters=True)
         self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        self.sql: Sql = Sql(self._connection, None, SqliteDriver(self._driver))
+        self.sql: WriteSql = WriteSql(self._connection, None, SqliteDriver(self._driver))
 
     @property
     def in_transaction(self) -> bool:
@@ -77,7 +77,7 @@ class SqliteConnection:
         return version
 
     @contextmanager
-    def transaction(self, begin: str = "BEGIN") -> Iterator[Sql]:
+    def transaction(self, begin: str = "BEGIN") -> Iterator[WriteSql]:
         """Commits on exit, rolls back on an exception."""
         self.execute(begin)
         try:

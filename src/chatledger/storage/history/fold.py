@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chatledger.models import ChatMessage
 from chatledger.rules import Links, Tip, fold
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.one_statement import TURN, page_parameters, read_rows
 from chatledger.storage.history.page import interrupts_calls, turn_start
 from chatledger.storage.history.path import Path, cut, load_path
@@ -12,7 +12,7 @@ from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.messages import decode_messages
 
 
-def fold_tip(sql: Sql, window: Window, path: Path, at: int) -> Tip:
+def fold_tip(sql: WriteSql, window: Window, path: Path, at: int) -> Tip:
     """The tip as it was after seq `at`. It is folded from the beginning of the turn of `at`, or from an earlier turn if
     calls were still waiting when that turn began. The window names the branch of the path.
     """
@@ -32,7 +32,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 """
 
 
-def load_links(sql: Sql, window: Window, path: Path, first: int, last: int) -> Links:
+def load_links(sql: WriteSql, window: Window, path: Path, first: int, last: int) -> Links:
     """The calls that the results of the path from `first` to `last` answer."""
     links: dict[tuple[int, int], tuple[int, int, int]] = {}
     for branch, low, high in cut(path.segments, first, last):
@@ -42,7 +42,7 @@ def load_links(sql: Sql, window: Window, path: Path, first: int, last: int) -> L
     return links
 
 
-def _load_turn(sql: Sql, window: Window, path: Path, at: int) -> list[ChatMessage]:
+def _load_turn(sql: WriteSql, window: Window, path: Path, at: int) -> list[ChatMessage]:
     """The messages up to `at`, from the beginning of its turn or of an earlier one. On PostgreSQL, where a round trip
     is expensive, by one statement.
     """

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from chatledger.storage.drivers.asyncpg import apart_from_loop
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.path import Path, Segment, cut, read_lineage
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import damaged_cell
@@ -27,7 +27,7 @@ NEXT = "b.branch > :beyond ORDER BY b.branch LIMIT :most"
 
 
 def read_branches(
-    sql: Sql, template: str, given: Mapping[str, Any], read: Callable[[Row], T], *, branch: int, lineage: int
+    sql: ReadSql, template: str, given: Mapping[str, Any], read: Callable[[Row], T], *, branch: int, lineage: int
 ) -> list[T]:
     """What `read` makes of each branch, in order. The statement ends with NEXT. `branch` and `lineage` are the places
     of these columns in its rows.
@@ -42,7 +42,7 @@ def _each(read: Callable[[Row], T], rows: Sequence[Row]) -> list[T]:
     return [read(row) for row in rows]
 
 
-def _pieces(sql: Sql, template: str, given: Mapping[str, Any], branch: int) -> Iterator[list[Row]]:
+def _pieces(sql: ReadSql, template: str, given: Mapping[str, Any], branch: int) -> Iterator[list[Row]]:
     beyond = -1
     while rows := sql.fetch(template, {**given, "beyond": beyond, "most": AT_ONCE}):
         yield list(rows)
@@ -63,7 +63,7 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND {NEXT}
 """
 
 
-def read_paths(sql: Sql, window: Window) -> list[Path]:
+def read_paths(sql: ReadSql, window: Window) -> list[Path]:
     """Each branch of the thread, in order. Raises DamagedCell."""
     place = {"tenant": window.tenant.key, "thread": window.thread}
     return read_branches(sql, _PATHS, place, partial(_read_path, window.thread_id), branch=0, lineage=2)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from chatledger.models import CONTINUES, CallPlace, ChatMessage, continues, json
 from chatledger.storage.drivers.errors import is_bad_json
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.one_statement import NEWEST, PAGE, page_parameters, read_rows
 from chatledger.storage.history.path import Path, cut, damaged_lineage, find_path, load_path, nearest, read_path
 from chatledger.storage.history.tokens import newest_that_fit
@@ -21,7 +21,7 @@ from chatledger.storage.rows.messages import Link, decode_messages
 from chatledger.storage.schema.text import ESCAPE_MARK, encode_text, write_mark
 
 
-def load_history(sql: Sql, window: Window) -> Section:
+def load_history(sql: ReadSql, window: Window) -> Section:
     """The page of a window. On PostgreSQL, where a round trip is expensive, one statement reads a small window. Raises
     ThreadNotFound, BranchNotFound and DamagedCell.
     """
@@ -32,7 +32,7 @@ def load_history(sql: Sql, window: Window) -> Section:
     return load_page(sql, window)
 
 
-def load_small(sql: Sql, window: Window) -> Section | None:
+def load_small(sql: ReadSql, window: Window) -> Section | None:
     """The page of a small window by one statement, or None as `read_page`. Raises as `load_history`."""
     try:
         rows = sql.fetch(*page_statement(window))
@@ -44,7 +44,7 @@ def load_small(sql: Sql, window: Window) -> Section | None:
     raise damaged_lineage(window.thread_id, window.branch)  # the statement reads no other JSON
 
 
-def load_page(sql: Sql, window: Window) -> Section:
+def load_page(sql: ReadSql, window: Window) -> Section:
     """The page of a window by several statements, so the caller needs a snapshot. Raises as `load_history`."""
     path = find_path(sql, window)
     if window.max_tokens is not None:
@@ -68,14 +68,14 @@ def load_page(sql: Sql, window: Window) -> Section:
     return replace(page, messages=[message for message in messages if message.run_id == window.run_id], draft=draft)
 
 
-def _load_draft(sql: Sql, window: Window, path: Path) -> ChatMessage | None:
+def _load_draft(sql: ReadSql, window: Window, path: Path) -> ChatMessage | None:
     """The message at the end that is being written, unless the window ends before it or begins after it."""
     if path.draft is None or not (window.after or 0) < path.draft < (window.before or END):
         return None
     return load_path(sql, window, replace(path, last_seq=path.draft), path.draft, path.draft)[0]
 
 
-def interval_of(sql: Sql, window: Window, path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+def interval_of(sql: ReadSql, window: Window, path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
     """The first and the last seq that the window asks for, and those between which there are messages to read."""
     low, high = (1, path.last_seq) if window.run_id is None else _run_interval(sql, window, path)
     if path.absent:
@@ -175,7 +175,7 @@ def _interval(window: Window, low: int, high: int) -> tuple[int, int]:
     return first, min(last, first + size - 1)
 
 
-def _ends(sql: Sql, window: Window, path: Path, low: int, high: int) -> tuple[int, int]:
+def _ends(sql: ReadSql, window: Window, path: Path, low: int, high: int) -> tuple[int, int]:
     """The seqs of the first and the last message within low … high, and between two cursors; (1, 0) without one."""
     if window.after is not None and window.before is not None:
         low, high = max(low, window.after + 1), min(high, window.before - 1)
@@ -184,7 +184,7 @@ def _ends(sql: Sql, window: Window, path: Path, low: int, high: int) -> tuple[in
     return (first[0], last[1]) if first and last else (1, 0)
 
 
-def _counted(sql: Sql, window: Window, path: Path, low: int, high: int) -> tuple[int, int]:
+def _counted(sql: ReadSql, window: Window, path: Path, low: int, high: int) -> tuple[int, int]:
     """As `_interval`, for a path with positions that hold no message, and a window of some size."""
     first, last = _interval(replace(window, limit=None, newest=None), low, high)
     return nearest(sql, window, path, first, last, window.size or 0, backward=window.is_backward) or (first, last)
@@ -205,7 +205,7 @@ def _is_certain(window: Window, path: Path, messages: Sequence[ChatMessage], fir
     return (messages[0].seq or 0) - 1 > absent and (last == path.last_seq or path.last_seq - last > absent)
 
 
-def _with_calls(sql: Sql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
+def _with_calls(sql: ReadSql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
     """The messages, extended back to the turn of the earliest call that has its result among them.
 
     Only lenient rules let a turn begin while calls wait, and then its first message has a violation that says so. Any
@@ -221,7 +221,7 @@ def _with_calls(sql: Sql, window: Window, path: Path, messages: list[ChatMessage
     return messages
 
 
-def _with_group(sql: Sql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
+def _with_group(sql: ReadSql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
     """The messages, extended back to the beginning of the group that they begin in: to the earliest call that has its
     result among them, and to the first message of those that were one in their source.
     """
@@ -236,7 +236,7 @@ def _with_group(sql: Sql, window: Window, path: Path, messages: list[ChatMessage
     return messages
 
 
-def _before(sql: Sql, window: Window, path: Path, seq: int) -> int | None:
+def _before(sql: ReadSql, window: Window, path: Path, seq: int) -> int | None:
     """The seq of the message before `seq`."""
     if not path.absent:
         return seq - 1 or None
@@ -251,7 +251,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 """
 
 
-def earliest_call(sql: Sql, window: Window, path: Path, first: int, last: int) -> int | None:
+def earliest_call(sql: ReadSql, window: Window, path: Path, first: int, last: int) -> int | None:
     """The seq of the earliest call before `first` whose result is within first … last; None without one."""
     found: list[int] = []
     for branch, low, high in cut(path.segments, first, last):
@@ -261,13 +261,13 @@ def earliest_call(sql: Sql, window: Window, path: Path, first: int, last: int) -
     return min(found, default=None)
 
 
-def turn_start(sql: Sql, window: Window, path: Path, seq: int) -> int:
+def turn_start(sql: ReadSql, window: Window, path: Path, seq: int) -> int:
     """The seq at which the turn of `seq` begins: the last message up to `seq` that starts a turn, or the first one."""
     starts = _turn_starts(sql, window, path, 1, seq)
     return starts[0] if starts else 1
 
 
-def _last_turns(sql: Sql, window: Window, path: Path) -> int:
+def _last_turns(sql: ReadSql, window: Window, path: Path) -> int:
     """The seq at which the last `last_turns` turns begin; 1 if there are fewer turns."""
     starts = _turn_starts(sql, window, path, min(window.last_turns or 0, path.last_seq), path.last_seq)
     if window.last_turns == 0:
@@ -286,7 +286,7 @@ _CONTINUES = json.dumps({CONTINUES: True}).removesuffix("}")
 _GROUPED = {"continues": f"{_CONTINUES}%", "marked": f"{ESCAPE_MARK}{_CONTINUES}%"}
 
 
-def _turn_starts(sql: Sql, window: Window, path: Path, count: int, last: int) -> list[int]:
+def _turn_starts(sql: ReadSql, window: Window, path: Path, count: int, last: int) -> list[int]:
     """The first seqs of the last `count` turns that begin up to `last`, latest first. It reads no further back."""
     starts: list[int] = []
     for branch, low, high in reversed(cut(path.segments, 1, last)):
@@ -317,7 +317,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def _encrypted_turn_starts(sql: Sql, encryption: Encryption, interval: dict[str, Any]) -> Iterator[int]:
+def _encrypted_turn_starts(sql: ReadSql, encryption: Encryption, interval: dict[str, Any]) -> Iterator[int]:
     """The first seqs of the turns of one branch, latest first. No statement can read an encrypted residual, so this
     function decrypts each.
     """
@@ -341,7 +341,7 @@ def starts_turn(message: ChatMessage) -> bool:
     return message.role == "user" and not continues(message)
 
 
-def _starts_window(sql: Sql, window: Window, path: Path, message: ChatMessage) -> bool:
+def _starts_window(sql: ReadSql, window: Window, path: Path, message: ChatMessage) -> bool:
     """Whether the message starts a turn and no later result answers a call from before it."""
     if not starts_turn(message):
         return False
@@ -359,7 +359,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND run_id = :run
 """
 
 
-def _run_interval(sql: Sql, window: Window, path: Path) -> tuple[int, int]:
+def _run_interval(sql: ReadSql, window: Window, path: Path) -> tuple[int, int]:
     place = {"tenant": window.tenant.key, "thread": window.thread, "run": encode_text(window.run_id or "")}
     low, high = sql.fetch(_RUN_INTERVAL, place)[0]
     return (low, min(high, path.last_seq)) if low is not None else (path.last_seq + 1, path.last_seq)

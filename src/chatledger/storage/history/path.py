@@ -17,7 +17,7 @@ from chatledger.errors import BranchNotFound, ChatLedgerError, DamagedCell, Limi
 from chatledger.models import ChatMessage
 from chatledger.models.json import dumps
 from chatledger.storage.drivers.asyncpg import apart_from_loop
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
 from chatledger.storage.rows.messages import (
@@ -71,7 +71,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
 
 
-def find_path(sql: Sql, window: Window) -> Path:
+def find_path(sql: ReadSql, window: Window) -> Path:
     """Raises ThreadNotFound (also for another user's thread) and BranchNotFound."""
     template = _BRANCH.replace(":branch", ":branch::int") if sql.dialect == "postgresql" else _BRANCH
     rows = sql.fetch(template, window.place)
@@ -98,7 +98,7 @@ def read_path(window: Window, row: Row | None) -> Path:
 
 
 def load_path(
-    sql: Sql, window: Window, path: Path, first: int, last: int, link: Link | None = None
+    sql: ReadSql, window: Window, path: Path, first: int, last: int, link: Link | None = None
 ) -> list[ChatMessage]:
     """The messages first … last of the path. `link` gets each of them, in order, as soon as it is decoded."""
     messages: list[ChatMessage] = []
@@ -108,7 +108,7 @@ def load_path(
 
 
 def load_range(
-    sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int, link: Link | None = None
+    sql: ReadSql, tenant: Tenant, thread: str, branch: int, first: int, last: int, link: Link | None = None
 ) -> list[ChatMessage]:
     """The messages first … last that one branch stores, by one range scan of each table."""
     rows = _scan_range(sql, tenant, thread, branch, first, last)
@@ -125,7 +125,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
 """
 
 
-def find_message(sql: Sql, window: Window, message_id: str) -> ChatMessage | None:
+def find_message(sql: ReadSql, window: Window, message_id: str) -> ChatMessage | None:
     """The message with that id, on any branch of the thread."""
     place = {"tenant": window.tenant.key, "thread": window.thread, "message_id": encode_text(message_id)}
     rows = sql.fetch(_FIND, place)
@@ -136,14 +136,14 @@ def find_message(sql: Sql, window: Window, message_id: str) -> ChatMessage | Non
 
 
 def load_each(
-    sql: Sql, tenant: Tenant, thread: str, segment: Segment
+    sql: ReadSql, tenant: Tenant, thread: str, segment: Segment
 ) -> list[tuple[int, int, ChatMessage | ChatLedgerError]]:
     """The messages of a segment with branch and seq, and an error in the place of each that cannot be read."""
     return decode_each(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, *segment))
 
 
 def _scan_range(
-    sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int
+    sql: ReadSql, tenant: Tenant, thread: str, branch: int, first: int, last: int
 ) -> tuple[Sequence[Row], Sequence[Row], Sequence[Row]]:
     place = {"tenant": tenant.key, "thread": thread, "branch": branch, "first": first, "last": last}
     messages, parts, calls = (sql.fetch(scan, place) for scan in _SCANS)
@@ -237,7 +237,7 @@ _NEAREST = {
 
 
 def nearest(
-    sql: Sql, window: Window, path: Path, first: int, last: int, count: int, *, backward: bool
+    sql: ReadSql, window: Window, path: Path, first: int, last: int, count: int, *, backward: bool
 ) -> tuple[int, int] | None:
     """The seqs of the first and the last of up to `count` messages of the path within first … last, from the beginning
     or, with `backward`, from the end. None if there is no message. A path without empty positions needs no such query.

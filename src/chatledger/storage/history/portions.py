@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from chatledger.errors import LimitExceeded
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import Segment
 from chatledger.storage.history.row_sizes import fitting, sizes_of
 from chatledger.storage.rows.encryption import Tenant
@@ -38,7 +38,7 @@ class Allowance:
 
 
 def portions(
-    sql: Sql, tenant: Tenant, thread: str, segments: Sequence[Segment], allowance: Allowance | None = None
+    sql: ReadSql, tenant: Tenant, thread: str, segments: Sequence[Segment], allowance: Allowance | None = None
 ) -> Iterator[Segment]:
     """The segments in parts of up to 1,000 messages and about 8 MiB, as stored. A part has one message at least. It
     reads no text on PostgreSQL. Raises LimitExceeded, and StorageError if nobody waits for the call any more.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import Path, Segment, cut
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
@@ -19,7 +19,7 @@ _OF_ROW = 100
 """About the bytes of the other columns of a row."""
 
 
-def sizes_between(sql: Sql, window: Window, path: Path, first: int, last: int) -> dict[int, int]:
+def sizes_between(sql: ReadSql, window: Window, path: Path, first: int, last: int) -> dict[int, int]:
     """About the bytes of each message first … last, in order."""
     sizes: dict[int, int] = {}
     for segment in cut(path.segments, first, last):
@@ -40,7 +40,7 @@ def fitting(sizes: Iterable[tuple[int, int]], most: int) -> int | None:
     return None
 
 
-def sizes_of(sql: Sql, tenant: Tenant, thread: str, segment: Segment) -> dict[int, int]:
+def sizes_of(sql: ReadSql, tenant: Tenant, thread: str, segment: Segment) -> dict[int, int]:
     """About the bytes of each message of a segment, in no order. `thread` is the key as stored."""
     place = {"tenant": tenant.key, "thread": thread, "branch": segment.branch}
     given = {**place, "first": segment.first, "last": segment.last}

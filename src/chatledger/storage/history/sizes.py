@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.page import earliest_call, interval_of
 from chatledger.storage.history.path import find_path
 from chatledger.storage.history.row_sizes import sizes_between
 from chatledger.storage.history.window import Window
 
 
-def stored_sizes(sql: Sql, window: Window) -> dict[int, int]:
+def stored_sizes(sql: ReadSql, window: Window) -> dict[int, int]:
     """About the bytes of each message of the window, by seq and in order, and of those before it that `newest` would
     add. The statement reads no text on PostgreSQL. In a snapshot. Raises ThreadNotFound and BranchNotFound.
     """

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from chatledger.errors import InvalidArgument, LimitExceeded
 from chatledger.models import ChatMessage, OpaquePart, TextPart, ThinkPart
 from chatledger.models.json import dumps
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import Path, load_path
 from chatledger.storage.history.row_sizes import fitting, sizes_between
 from chatledger.storage.history.window import Window
@@ -56,7 +56,7 @@ def _texts(message: ChatMessage) -> Iterator[str]:
 
 
 def newest_that_fit(
-    sql: Sql, window: Window, path: Path, starts_window: Callable[[ChatMessage], bool]
+    sql: ReadSql, window: Window, path: Path, starts_window: Callable[[ChatMessage], bool]
 ) -> list[ChatMessage]:
     """The leading system and developer messages and the newest turns that fit into `max_tokens` together.
 
@@ -99,7 +99,7 @@ def _cost(message: ChatMessage, count: CountTokens) -> int:
     return cost
 
 
-def _leading(sql: Sql, window: Window, path: Path) -> tuple[list[ChatMessage], int]:
+def _leading(sql: ReadSql, window: Window, path: Path) -> tuple[list[ChatMessage], int]:
     """The instructions at the beginning of the branch, and the seq after them. Custom messages, which are for the
     screen, may stand among them.
     """
@@ -118,7 +118,7 @@ def _leading(sql: Sql, window: Window, path: Path) -> tuple[list[ChatMessage], i
     return found, (found[-1].seq or 0) + 1 if found else 1
 
 
-def _backward(sql: Sql, window: Window, path: Path, first: int) -> Iterator[ChatMessage]:
+def _backward(sql: ReadSql, window: Window, path: Path, first: int) -> Iterator[ChatMessage]:
     """The messages from the last one back to `first`."""
     last, size = path.last_seq, PAGE
     while last >= first:

@@ -9,7 +9,7 @@ from chatledger.errors import MessageNotFound
 from chatledger.models import Alternative, ChatMessage
 from chatledger.models.json import dumps
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.lineages import apart_if_many, ended, has_place, read_paths, tail
 from chatledger.storage.history.path import Path, Segment, cut, find_path, scans
 from chatledger.storage.history.window import Window
@@ -46,14 +46,14 @@ async def alternatives_of(
     return await scope.read(lambda sql: _find_alternatives(sql, window, at, part), snapshot=True)
 
 
-def _find_alternatives(sql: Sql, window: Window, at: At, part: slice) -> list[Alternative]:
+def _find_alternatives(sql: ReadSql, window: Window, at: At, part: slice) -> list[Alternative]:
     path, seq = seek(sql, window, at)
     found = _find(sql, window, path, [seq])[seq][part]
     messages = _load(sql, window, [place for place, _ in found]) if found else {}
     return [Alternative(message=messages[place], **way._asdict()) for place, way in found]
 
 
-def _find(sql: Sql, window: Window, path: Path, seqs: Iterable[int]) -> dict[int, list[tuple[_Place, Way]]]:
+def _find(sql: ReadSql, window: Window, path: Path, seqs: Iterable[int]) -> dict[int, list[tuple[_Place, Way]]]:
     path = ended(path)
     before = {seq: _last_before(sql, window, path.segments, seq) for seq in seqs if _stored_by(window, path, seq)}
     found = read_paths(sql, window)
@@ -70,7 +70,7 @@ def _stored_by(window: Window, path: Path, seq: int) -> list[Segment]:
 
 
 def _find_one(
-    sql: Sql, window: Window, path: Path, seq: int, before: _Place | None, paths: Sequence[Path]
+    sql: ReadSql, window: Window, path: Path, seq: int, before: _Place | None, paths: Sequence[Path]
 ) -> list[tuple[_Place, Way]]:
     parting = apart_if_many(lambda: _parting(paths, before), paths)
     showing: dict[_Place, list[int]] = {}
@@ -93,7 +93,7 @@ def _parting(paths: Sequence[Path], before: _Place | None) -> dict[int, list[Seg
     }
 
 
-def _first_places(sql: Sql, window: Window, parting: dict[int, list[Segment]]) -> dict[int, _Place]:
+def _first_places(sql: ReadSql, window: Window, parting: dict[int, list[Segment]]) -> dict[int, _Place]:
     """The first message of each branch that has one. It nearly always stands in the branch's first segment."""
     first = _firsts(sql, window, {segments[0] for segments in parting.values() if segments})
     empty = {one for segments in parting.values() if segments and segments[0] not in first for one in segments[1:]}
@@ -111,7 +111,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 """
 
 
-def _last_before(sql: Sql, window: Window, segments: Sequence[Segment], seq: int) -> _Place | None:
+def _last_before(sql: ReadSql, window: Window, segments: Sequence[Segment], seq: int) -> _Place | None:
     """The message before `seq` on the path. Nearly always it is the position before, so one look-up finds it."""
     for branch, first, last in reversed(cut(segments, 1, seq - 1)):
         place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
@@ -135,7 +135,7 @@ _GIVEN = {
 }
 
 
-def _firsts(sql: Sql, window: Window, segments: Collection[Segment]) -> dict[Segment, _Place]:
+def _firsts(sql: ReadSql, window: Window, segments: Collection[Segment]) -> dict[Segment, _Place]:
     """The first message in each of the segments that has one."""
     given: dict[str, Any] = {"tenant": window.tenant.key, "thread": window.thread}
     if sql.dialect == "postgresql":
@@ -161,7 +161,7 @@ _SCANS = {
 _PAIR = ("branches", "seqs")
 
 
-def _load(sql: Sql, window: Window, places: Iterable[_Place]) -> dict[_Place, ChatMessage]:
+def _load(sql: ReadSql, window: Window, places: Iterable[_Place]) -> dict[_Place, ChatMessage]:
     columns = {name: [*dict.fromkeys(column)] for name, column in zip(_PAIR, zip(*places, strict=True), strict=True)}
     given: dict[str, Any] = {"tenant": window.tenant.key, "thread": window.thread}
     given |= columns if sql.dialect == "postgresql" else {name: dumps(column) for name, column in columns.items()}

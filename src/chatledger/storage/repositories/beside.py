@@ -12,7 +12,7 @@ from functools import partial
 from sqlalchemy import func, select
 
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.repositories.deletion import count_rows
 from chatledger.storage.repositories.many import chunks
 from chatledger.storage.rows.encryption import Tenant
@@ -33,7 +33,7 @@ async def count_shared_values(scope: Scope) -> int:
     return await scope.read(lambda sql: int(sql.execute(shared).scalar_one()))
 
 
-def _count(sql: Sql, *, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, int]:
+def _count(sql: WriteSql, *, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, int]:
     rows = count_rows(sql, tenant, thread_ids, (threads, branches, runs, feedback, kv))
     return {
         "branches": rows["branches"] - rows["threads"],

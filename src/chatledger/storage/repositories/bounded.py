@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, LargeBinary, Select, Text, cast, func, literal, or_, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.schema.columns import CodedText, JsonText, Key
 
 LARGEST = 8 * 1024 * 1024
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     more: bool
 
 
-def fetch_rows(sql: Sql, statement: Select[Any], limit: int, *order: str, newest_first: bool = False) -> Rows:
+def fetch_rows(sql: ReadSql, statement: Select[Any], limit: int, *order: str, newest_first: bool = False) -> Rows:
     """The first rows of the statement in the order of these columns."""
     if sql.dialect == "postgresql":
         bounded = _fitting(statement, limit, order, newest_first)

@@ -16,7 +16,7 @@ from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.lineages import AT_ONCE, apart_if_long
 from chatledger.storage.history.path import (
@@ -63,7 +63,7 @@ async def fork_at(
 
 
 def make_fork(
-    sql: Sql, window: Window, place: At, activate: bool, expected: Mark | None, default_rules: RulesLevel
+    sql: WriteSql, window: Window, place: At, activate: bool, expected: Mark | None, default_rules: RulesLevel
 ) -> Branch:
     if expected is not None:
         _advance(sql, window, expected)
@@ -82,7 +82,7 @@ def make_fork(
     return _store(sql, window, path, at, last + 1, tip, activate)
 
 
-def _hold(sql: Sql, window: Window) -> RulesLevel | None:
+def _hold(sql: WriteSql, window: Window) -> RulesLevel | None:
     """Lock the active branch and the thread until the transaction ends, and return the thread's rules.
 
     The active branch gets a new stamp, so that an append that was judged for "the active branch" is not written to the
@@ -102,7 +102,7 @@ def _hold(sql: Sql, window: Window) -> RulesLevel | None:
     raise ThreadNotFound(window.thread_id)
 
 
-def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
+def _store(sql: WriteSql, window: Window, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
     now = datetime.now(UTC)
     lineage = forked(path.segments, number, at)
     stamp = new_stamp()
@@ -137,7 +137,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 """
 
 
-def _absent(sql: Sql, window: Window, path: Path, at: int) -> int | None:
+def _absent(sql: WriteSql, window: Window, path: Path, at: int) -> int | None:
     """The number of positions up to `at` without a message. It is counted only if the path has such positions."""
     if not path.absent:
         return path.absent
@@ -148,7 +148,7 @@ def _absent(sql: Sql, window: Window, path: Path, at: int) -> int | None:
     return at - counted
 
 
-def activate_branch(sql: Sql, window: Window, branch: int) -> Branch:
+def activate_branch(sql: WriteSql, window: Window, branch: int) -> Branch:
     _hold(sql, window)
     find_path(sql, window)
     sql.execute(update(threads).where(own_rows(threads, window)).values(active_branch=branch))
@@ -164,7 +164,7 @@ async def branches_of(scope: Scope, thread_id: str, *, skip: int = 0, limit: int
     return await scope.read(lambda sql: _list_branches(sql, window, part))
 
 
-def _list_branches(sql: Sql, window: Window, part: slice) -> list[Branch]:
+def _list_branches(sql: ReadSql, window: Window, part: slice) -> list[Branch]:
     found: list[Branch] = []
     skip, left = part.start or 0, END if part.stop is None else part.stop - (part.start or 0)
     while left > 0:
@@ -177,14 +177,14 @@ def _list_branches(sql: Sql, window: Window, part: slice) -> list[Branch]:
     return found
 
 
-def _read_branches(sql: Sql, window: Window, count: int, skip: int) -> list[Branch]:
+def _read_branches(sql: ReadSql, window: Window, count: int, skip: int) -> list[Branch]:
     statement = select(branches, threads.c.active_branch).join(threads, _OF_THREAD).where(own_rows(branches, window))
     in_order = statement.order_by(branches.c.branch).limit(count).offset(skip)
     rows = sql.execute(in_order).mappings().all()
     return apart_if_long(lambda: [_to_branch(row) for row in rows], [row["lineage"] for row in rows])
 
 
-def get_branch(sql: Sql, window: Window) -> Branch:
+def get_branch(sql: ReadSql, window: Window) -> Branch:
     """Raises ThreadNotFound and BranchNotFound."""
     wanted = threads.c.active_branch if window.branch is None else branch_column(window.branch)
     own = and_(own_rows(branches, window), branches.c.branch == wanted)
@@ -233,7 +233,7 @@ async def advance(scope: Scope, thread_id: str, mark: str) -> str:
     return await scope.write(lambda sql: _advance(sql, window, state))
 
 
-def _advance(sql: Sql, window: Window, mark: Mark) -> str:
+def _advance(sql: WriteSql, window: Window, mark: Mark) -> str:
     """The mark with a new stamp. The branch's row stays locked until the transaction ends."""
     stamp = new_stamp()
     state = (branches.c.branch == mark.branch, branches.c.last_seq == mark.version, branches.c.stamp == mark.stamp)

@@ -22,7 +22,7 @@ from chatledger.storage.append.request import Creation, Terms, make_request
 from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows, tip_columns
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.errors import Kind, read_failure
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.rows.encrypted import mark, refuse_without_keys
 from chatledger.storage.rows.encryption import Tenant
@@ -120,7 +120,7 @@ async def load_threads(scope: Scope, new: Sequence[PreparedThread]) -> None:
     await scope.write(lambda sql: _load(sql, scope.tenant, new))
 
 
-def _load(sql: Sql, tenant: Tenant, new: Sequence[PreparedThread]) -> None:
+def _load(sql: WriteSql, tenant: Tenant, new: Sequence[PreparedThread]) -> None:
     """Store all the threads, in a transaction. Raises IdConflict if a thread or one of its runs is stored already,
     and Erased if a thread of that id was erased. Raises EncryptionError if plain text would be stored among ciphertext,
     or ciphertext among plain text. The threads may be those of other tenants, so each tenant is marked or refused here.
@@ -145,7 +145,7 @@ def _load(sql: Sql, tenant: Tenant, new: Sequence[PreparedThread]) -> None:
         raise IdConflict("thread", "", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
 
 
-def load_rows_of(sql: Sql, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def load_rows_of(sql: WriteSql, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
     columns = _COLUMNS[table]
     if rows:
         sql.load(table, *((columns, rows) if sql.dialect == "postgresql" else as_on_sqlite(columns, rows)))
@@ -164,7 +164,7 @@ _STORED = {
 }
 
 
-def _refuse_stored(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
+def _refuse_stored(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
     """Raises IdConflict if one of the threads is stored."""
     if not thread_ids:
         return

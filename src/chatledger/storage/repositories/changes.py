@@ -24,7 +24,7 @@ from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.append.request import Terms, make_request
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, tip_columns
 from chatledger.storage.drivers.asyncpg import apart_from_loop
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import ReadSql, Row, WriteSql
 from chatledger.storage.history.lineages import NEXT, apart_if_many, has_place, read_branches
 from chatledger.storage.history.path import (
     Path,
@@ -96,7 +96,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread AND {NEXT}
 """
 
 
-def hold_changeable(sql: Sql, window: Window) -> HeldThread:
+def hold_changeable(sql: WriteSql, window: Window) -> HeldThread:
     """Lock the branches of the thread and read them. Raises ThreadNotFound and DamagedCell."""
     hold_branches(sql, window.tenant, window.thread_id)
     place = {"tenant": window.tenant.key, "thread": window.thread}
@@ -115,7 +115,7 @@ def _read_held(window: Window, row: Row) -> tuple[int, RulesLevel | None, HeldBr
     return place[1], rules, HeldBranch(path, tip, cut(path.segments, 1, path.last_seq))
 
 
-def refuse_live(sql: Sql, window: Window, held: HeldBranch) -> None:
+def refuse_live(sql: WriteSql, window: Window, held: HeldBranch) -> None:
     """Raises DraftLive if the message at the end of the branch is being written."""
     if not is_live(held.tip):
         return
@@ -125,7 +125,7 @@ def refuse_live(sql: Sql, window: Window, held: HeldBranch) -> None:
     raise DraftLive(window.thread_id, held.path.branch, seq, partial[0].message_id if partial else None, lease.ends)
 
 
-def settle(sql: Sql, window: Window, affected: Sequence[HeldBranch], seq: int) -> bool:
+def settle(sql: WriteSql, window: Window, affected: Sequence[HeldBranch], seq: int) -> bool:
     """Before a change of the message `seq` of these branches: interrupt an abandoned partial message at the end of one,
     as an append would, because the change takes the position behind it. Returns whether it interrupted another message
     than the one to change; then the caller reads the branches again. Raises DraftLive, with nothing written.
@@ -143,7 +143,7 @@ def settle(sql: Sql, window: Window, affected: Sequence[HeldBranch], seq: int) -
 
 
 def take_position(
-    sql: Sql,
+    sql: WriteSql,
     window: Window,
     held: HeldBranch,
     tip: Tip,
@@ -164,7 +164,7 @@ def take_position(
     sql.execute(update(branches).where(own).values(**values))
 
 
-def note_changed(sql: Sql, window: Window, now: datetime) -> None:
+def note_changed(sql: WriteSql, window: Window, now: datetime) -> None:
     """Note on the branches of the thread that one of its messages was changed or removed: from then on, an append with
     a key looks for removed messages too. Only the first change of a thread writes to other branches than its own. Also
     move the thread's `active_at`.
@@ -174,14 +174,14 @@ def note_changed(sql: Sql, window: Window, now: datetime) -> None:
     note_active(sql, window, now)
 
 
-def note_active(sql: Sql, window: Window, now: datetime) -> None:
+def note_active(sql: WriteSql, window: Window, now: datetime) -> None:
     """Move the thread's `active_at`."""
     stale = and_(_of_thread(threads, window), threads.c.active_at < now - ACTIVITY_RESOLUTION)
     sql.execute(update(threads).where(stale).values(active_at=now))
 
 
 def record_change(
-    sql: Sql,
+    sql: WriteSql,
     window: Window,
     kind: ChangeKind,
     place: tuple[int, int],
@@ -229,7 +229,7 @@ def _of_thread(table: Any, window: Window) -> Any:
     return and_(table.c.tenant_id == window.tenant.name, table.c.thread_id == window.thread_id)
 
 
-def _digest_of(sql: Sql, window: Window, message: ChatMessage) -> str | None:
+def _digest_of(sql: WriteSql, window: Window, message: ChatMessage) -> str | None:
     """The digest of the words that a redaction removed from a message."""
     if not is_redacted(message):
         return None
@@ -246,14 +246,14 @@ def _digest_of(sql: Sql, window: Window, message: ChatMessage) -> str | None:
 _ALL = slice(0, None)
 
 
-def load_changes(sql: Sql, window: Window, message_id: str) -> list[Change]:
+def load_changes(sql: ReadSql, window: Window, message_id: str) -> list[Change]:
     """The changes of the messages that have, or had, this id, in the order of their times. Raises DamagedCell and
     EncryptionError.
     """
     return _load(sql, window, revisions.c.message_id == message_id)
 
 
-def load_told(sql: Sql, window: Window, message_id: str, part: slice) -> list[Change]:
+def load_told(sql: ReadSql, window: Window, message_id: str, part: slice) -> list[Change]:
     """A part of `load_changes`, without the rows that say only that the same change took a position of one more
     branch.
     """
@@ -261,13 +261,13 @@ def load_told(sql: Sql, window: Window, message_id: str, part: slice) -> list[Ch
     return _load(sql, window, and_(revisions.c.message_id == message_id, told), part)
 
 
-def has_changed(sql: Sql, window: Window, message_id: str) -> bool:
+def has_changed(sql: ReadSql, window: Window, message_id: str) -> bool:
     """Whether there is a record of a message with this id."""
     found = select(revisions.c.seq).where(_of_thread(revisions, window), revisions.c.message_id == message_id)
     return sql.execute(found.limit(1)).first() is not None
 
 
-def load_bodies(sql: Sql, window: Window, branch: int, seq: int) -> list[Change]:
+def load_bodies(sql: ReadSql, window: Window, branch: int, seq: int) -> list[Change]:
     """The changes of the message whose rows stood, or stand, at this place; only those that hold the earlier message.
     Raises as `load_changes`.
     """
@@ -275,7 +275,7 @@ def load_bodies(sql: Sql, window: Window, branch: int, seq: int) -> list[Change]
     return _load(sql, window, and_(of_message, revisions.c.body.is_not(None)))
 
 
-def find_given_up(sql: Sql, window: Window, branch: int, seq: int) -> list[int]:
+def find_given_up(sql: ReadSql, window: Window, branch: int, seq: int) -> list[int]:
     """The branch that stores, or stored, the message that left this branch at `seq`; empty if none did. The lineage
     no longer names a message that left this branch while another branch shared it.
     """
@@ -284,7 +284,7 @@ def find_given_up(sql: Sql, window: Window, branch: int, seq: int) -> list[int]:
     return list(sql.execute(found).scalars())
 
 
-def _load(sql: Sql, window: Window, own: ColumnElement[bool], part: slice = _ALL) -> list[Change]:
+def _load(sql: ReadSql, window: Window, own: ColumnElement[bool], part: slice = _ALL) -> list[Change]:
     in_order = (revisions.c.created_at, revisions.c.branch, revisions.c.seq, revisions.c.idx)
     found = select(revisions).where(_of_thread(revisions, window), own).order_by(*in_order)
     if part.stop is not None:
@@ -293,14 +293,14 @@ def _load(sql: Sql, window: Window, own: ColumnElement[bool], part: slice = _ALL
     return [to_change(window.tenant, dict(row)) for row in rows]
 
 
-def replace_body(sql: Sql, window: Window, change: Change) -> None:
+def replace_body(sql: WriteSql, window: Window, change: Change) -> None:
     """Store the body and the digest of a stored change anew."""
     values = change_values(window.tenant, window.thread_id, change)
     own = and_(*(column == values.pop(column.name) for column in revisions.primary_key))
     sql.execute(update(revisions).where(own).values(body=values["body"], digest=values["digest"]))
 
 
-def load_empty(sql: Sql, window: Window) -> set[int]:
+def load_empty(sql: ReadSql, window: Window) -> set[int]:
     """The positions that hold no message according to the records, on one branch or another. A fork also has the empty
     positions of the branches that it comes from, and its lineage may leave those branches out.
     """

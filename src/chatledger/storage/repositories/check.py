@@ -10,7 +10,7 @@ from chatledger.errors import ChatLedgerError, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.rules import Finding, check_messages, missing
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import Path, Segment, cut, find_path, load_each
 from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window import Window
@@ -35,7 +35,7 @@ async def check_thread(scope: Scope, thread_id: str, branch: int | None = None) 
 
 
 def check_branch(
-    sql: Sql, tenant: Tenant, thread_id: str, branch: int | None, allowance: Allowance | None = None
+    sql: ReadSql, tenant: Tenant, thread_id: str, branch: int | None, allowance: Allowance | None = None
 ) -> list[Finding]:
     """The rules that the branch breaks, R13 included, in order of seq. Raises ThreadNotFound, BranchNotFound and, with
     an allowance, LimitExceeded.
@@ -82,7 +82,7 @@ def damage(seq: int, error: ChatLedgerError) -> Finding:
 
 
 def walk(
-    sql: Sql,
+    sql: ReadSql,
     tenant: Tenant,
     thread: str,
     segments: list[Segment],
@@ -94,7 +94,7 @@ def walk(
         yield from load_each(sql, tenant, thread, part)
 
 
-def require_level(sql: Sql, tenant: Tenant, thread_id: str, level: RulesLevel) -> None:
+def require_level(sql: WriteSql, tenant: Tenant, thread_id: str, level: RulesLevel) -> None:
     """Raises RuleViolation if a branch of the thread breaks the level already; the error's `index` is then the seq; and
     LimitExceeded if all branches together have too much to read.
     """

@@ -22,7 +22,7 @@ from chatledger.models import ChatMessage, Progress, Thread
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans, without
 from chatledger.storage.repositories.changes import empty_positions
 from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
@@ -73,7 +73,7 @@ async def check(scope: Scope, thread_id: str | None, progress: Progress | None) 
         yield CheckedThread(None, findings)
 
 
-def _check_after(sql: Sql, tenant: Tenant, after: str) -> list[CheckedThread]:
+def _check_after(sql: WriteSql, tenant: Tenant, after: str) -> list[CheckedThread]:
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id > after)
     return _check(sql, tenant, select(threads).where(own).order_by(threads.c.thread_id).limit(THREADS))
 
@@ -81,7 +81,9 @@ def _check_after(sql: Sql, tenant: Tenant, after: str) -> list[CheckedThread]:
 _VALUE_KEY = tuple(kv.c[name] for name in ("kind", "scope_id", "namespace", "key"))
 
 
-def _check_values(sql: Sql, tenant: Tenant, after: tuple[str, ...]) -> tuple[list[Finding], tuple[str, ...] | None]:
+def _check_values(
+    sql: WriteSql, tenant: Tenant, after: tuple[str, ...]
+) -> tuple[list[Finding], tuple[str, ...] | None]:
     """The findings of a batch of values of users and of the tenant, and the place of the last value as it is stored;
     None after the last batch.
     """
@@ -128,7 +130,7 @@ class _Checked:
         return found
 
 
-def _check(sql: Sql, tenant: Tenant, of_batch: Select[Any]) -> list[CheckedThread]:
+def _check(sql: WriteSql, tenant: Tenant, of_batch: Select[Any]) -> list[CheckedThread]:
     """The threads of a statement, which follow each other in the order of their ids."""
     rows = [row for row in sql.execute(of_batch).mappings().all() if isinstance(row["thread_id"], str)]
     if not rows:
@@ -232,7 +234,7 @@ def _groups(batch: Sequence[_Checked]) -> Iterator[list[_Checked]]:
     yield group
 
 
-def _judge_group(sql: Sql, tenant: Tenant, group: Sequence[_Checked]) -> None:
+def _judge_group(sql: WriteSql, tenant: Tenant, group: Sequence[_Checked]) -> None:
     first = group[0]
     if first.size > MESSAGES:
         _judge(first, lambda segments, last: walk(sql, tenant, encode_text(first.thread_id), segments, last))
@@ -259,7 +261,7 @@ def _take(stored: dict[int, list[Stored]], segments: list[Segment], last: int) -
         yield from (one for one in stored.get(branch, ()) if low <= one[1] <= high)
 
 
-def _load(sql: Sql, tenant: Tenant, first: str, last: str) -> dict[str, dict[int, list[Stored]]]:
+def _load(sql: WriteSql, tenant: Tenant, first: str, last: str) -> dict[str, dict[int, list[Stored]]]:
     """The messages of a range of threads, by thread and branch, in order of seq."""
     place = {"tenant": tenant.key, "first": first, "last": last}
     messages, parts, calls = (

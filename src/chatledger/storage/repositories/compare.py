@@ -35,7 +35,7 @@ from chatledger.errors import InvalidArgument
 from chatledger.models import FeedbackComparison
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories.intervals import student, wilson
 from chatledger.storage.repositories.usage import (
     in_time,
@@ -67,7 +67,7 @@ def require_by(by: Any) -> str:
 
 
 def read_scores(
-    sql: Sql,
+    sql: ReadSql,
     tenant: Tenant,
     scores: Any,
     key: str,

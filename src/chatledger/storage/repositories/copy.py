@@ -20,7 +20,7 @@ from chatledger.storage.append.request import Terms, make_request
 from chatledger.storage.append.write import UPDATE_TIP, plan_rows, tip_columns
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.asyncpg import apart_from_loop
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.fold import load_links
 from chatledger.storage.history.path import cut, find_path, load_path
 from chatledger.storage.history.portions import Allowance, portions
@@ -49,7 +49,7 @@ async def copy_until(
     return made.thread
 
 
-def copy_thread(sql: Sql, source: Window, thread_id: str, at: At, given: dict[str, Any]) -> Made:
+def copy_thread(sql: WriteSql, source: Window, thread_id: str, at: At, given: dict[str, Any]) -> Made:
     """Copy the path of the source up to the place (None: all), in a transaction that locks the source against
     deletion. `given` are fields of the copy in place of those of the source.
 
@@ -71,7 +71,7 @@ def copy_thread(sql: Sql, source: Window, thread_id: str, at: At, given: dict[st
     return Made(find_thread(sql, tenant, thread_id) or thread, seen)
 
 
-def _copy_messages(sql: Sql, source: Window, at: At, thread: Thread, made: Seen) -> Seen:
+def _copy_messages(sql: WriteSql, source: Window, at: At, thread: Thread, made: Seen) -> Seen:
     """Return the preflight of the copy as it then is. Raises BranchNotFound, InvalidCursor, RuleViolation for a message
     that is still partial, and a retryable StorageError if messages of the source were changed or removed meanwhile.
     """
@@ -144,7 +144,13 @@ def _linked(message: ChatMessage, places: Places, place: int) -> ChatMessage:
 
 
 def _store(
-    sql: Sql, source: Window, thread: Thread, messages: Sequence[ChatMessage], links: Links, tip: Tip, places: Places
+    sql: WriteSql,
+    source: Window,
+    thread: Thread,
+    messages: Sequence[ChatMessage],
+    links: Links,
+    tip: Tip,
+    places: Places,
 ) -> Tip:
     partial = next((message for message in messages if message.state == "partial"), None)
     if partial is not None:

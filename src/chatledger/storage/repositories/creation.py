@@ -13,7 +13,7 @@ from chatledger.models import Thread
 from chatledger.storage.append.create import create_thread
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import Creation, Terms, make_request
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.repositories.thread_list import find_thread
 from chatledger.storage.rows.encryption import Tenant
 
@@ -26,7 +26,7 @@ class Made:
     seen: Seen | None = None
 
 
-def make_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -> Made:
+def make_thread(sql: WriteSql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -> Made:
     """Raises IdConflict, or with `exist_ok` ThreadNotFound for a thread of another user, and Erased."""
     existing = find_thread(sql, tenant, thread.thread_id) if exist_ok else None
     if existing is None:

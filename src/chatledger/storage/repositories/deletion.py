@@ -18,20 +18,20 @@ from chatledger.arguments import FUNCTION_OR_NONE, require
 from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
 
 
-def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
+def delete_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> Deleted:
     """Raises ThreadNotFound."""
     hold_thread(sql, tenant, thread_id)
     own = _rows_of(tenant, lambda column: column == thread_id)
     return Deleted(rows={table.name: sql.execute(delete(table).where(rows)).rowcount for table, rows in own})
 
 
-def count_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
+def count_thread(sql: ReadSql, tenant: Tenant, thread_id: str) -> Deleted:
     """The rows that `delete_thread` would delete. Raises ThreadNotFound."""
     counted = count_threads(sql, tenant, threads.c.thread_id == thread_id)
     if not counted.rows[threads.name]:
@@ -39,7 +39,7 @@ def count_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
     return counted
 
 
-def count_threads(sql: Sql, tenant: Tenant, *which: ColumnElement[bool]) -> Deleted:
+def count_threads(sql: ReadSql, tenant: Tenant, *which: ColumnElement[bool]) -> Deleted:
     """The rows that deleting these threads would delete, by table. `which` are conditions on `threads`."""
     ids = select(threads.c.thread_id).where(owned(threads, tenant), *which)
     counts = {
@@ -49,7 +49,7 @@ def count_threads(sql: Sql, tenant: Tenant, *which: ColumnElement[bool]) -> Dele
     return Deleted(rows={name: sql.execute(count).scalar_one() for name, count in counts.items()})
 
 
-def count_rows(sql: Sql, tenant: Tenant, thread_ids: Sequence[str], tables: Iterable[Table]) -> dict[str, int]:
+def count_rows(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str], tables: Iterable[Table]) -> dict[str, int]:
     """The rows of these threads in some of the tables, by table."""
     own = dict(_rows_of(tenant, lambda column: column.in_(thread_ids)))
     counts = {table.name: select(func.count()).select_from(table).where(own[table]) for table in tables}
@@ -70,7 +70,7 @@ def _rows_of(
             yield table, and_(table.c.tenant_id == tenant.name, of_threads(table.c.thread_id))
 
 
-def hold_thread(sql: Sql, tenant: Tenant, thread_id: str) -> None:
+def hold_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> None:
     """Lock the thread, so that nobody adds anything to it before the transaction ends. Raises ThreadNotFound.
 
     It locks the branches first, which every append updates; then the thread, which a new branch or run needs; then the
@@ -81,7 +81,7 @@ def hold_thread(sql: Sql, tenant: Tenant, thread_id: str) -> None:
     sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
 
 
-def hold_branches(sql: Sql, tenant: Tenant, thread_id: str) -> None:
+def hold_branches(sql: WriteSql, tenant: Tenant, thread_id: str) -> None:
     """Lock the branches and the thread, so that nobody adds a message or a branch before the transaction ends. Raises
     ThreadNotFound.
     """
@@ -97,7 +97,7 @@ def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
     return select(branches.c.branch).where(own).order_by(branches.c.branch).with_for_update()
 
 
-def idle_threads(sql: Sql, tenant: Tenant, before: datetime, limit: int) -> list[str]:
+def idle_threads(sql: ReadSql, tenant: Tenant, before: datetime, limit: int) -> list[str]:
     """The threads without a write since `before`, the longest idle first."""
     idle = and_(threads.c.tenant_id == tenant.name, threads.c.active_at < before)
     in_order = (threads.c.active_at, threads.c.thread_id)
@@ -105,7 +105,7 @@ def idle_threads(sql: Sql, tenant: Tenant, before: datetime, limit: int) -> list
     return list(found.scalars())
 
 
-def is_idle(sql: Sql, tenant: Tenant, thread_id: str, before: datetime) -> bool:
+def is_idle(sql: WriteSql, tenant: Tenant, thread_id: str, before: datetime) -> bool:
     """Whether the thread still is idle. The caller holds it."""
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
     active_at = sql.execute(select(threads.c.active_at).where(own)).scalar_one_or_none()
@@ -167,7 +167,7 @@ def _moment(older_than: timedelta | datetime) -> datetime:
         raise InvalidArgument("older_than", "reaches beyond the years 1 to 9999") from None
 
 
-def _delete_idle(sql: Sql, tenant: Tenant, thread_ids: Sequence[str], before: datetime) -> Deleted:
+def _delete_idle(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str], before: datetime) -> Deleted:
     gone = []
     for thread_id in thread_ids:
         try:

@@ -19,7 +19,7 @@ from chatledger.storage.append.attempt import as_stored
 from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import plan_rows
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.repositories.open_drafts import interrupt_partial
 from chatledger.storage.repositories.runs import count_usage
@@ -47,7 +47,7 @@ class DraftWrite:
     level: RulesLevel | None = None
     usage: Usage | None = None
 
-    def write(self, sql: Sql, held: Held | None, before: EncodedMessage | None) -> Done:
+    def write(self, sql: WriteSql, held: Held | None, before: EncodedMessage | None) -> Done:
         """Raises DraftLost, RuleViolation and EncryptionError. `held` is the tip as the last write left it, `before`
         the stored content of the draft's row; None if they are unknown.
         """
@@ -68,7 +68,7 @@ class DraftWrite:
 
     def _attempt(
         self,
-        sql: Sql,
+        sql: WriteSql,
         held: Held,
         rows: Sequence[EncodedMessage],
         before: EncodedMessage | None,
@@ -107,7 +107,7 @@ class DraftWrite:
         own = own.model_copy(update={"violations": list(broken)})
         return Held(tip, stamp, held.rules), rows[0], [own, *stored]
 
-    def _interrupt(self, sql: Sql, held: Held | None, before: EncodedMessage | None) -> Done:
+    def _interrupt(self, sql: WriteSql, held: Held | None, before: EncodedMessage | None) -> Done:
         """Write all fed pieces, even if they break a rule; then mark the last message as interrupted and answer
         its calls.
         """
@@ -123,18 +123,18 @@ class DraftWrite:
         self._count(sql)
         return held, encoded, [*stored[:-1], stored[-1].model_copy(update={"state": "interrupted"})]
 
-    def _count(self, sql: Sql) -> None:
+    def _count(self, sql: WriteSql) -> None:
         if self.usage is not None and self.opened.run_id is not None:
             count_usage(sql, self.request.tenant, self.opened.run_id, self.usage)
 
-    def _find_held(self, sql: Sql) -> Held | None:
+    def _find_held(self, sql: WriteSql) -> Held | None:
         """None if the message is no longer partial. Raises DraftLost if another draft writes it now."""
         held = find_held(sql, self._key(self.opened))
         if held is not None and (held.tip.lease is None or held.tip.lease.writer != self.request.draft):
             raise self._lost()
         return held
 
-    def _found_whole(self, sql: Sql, rows: Sequence[EncodedMessage]) -> Done:
+    def _found_whole(self, sql: WriteSql, rows: Sequence[EncodedMessage]) -> Done:
         """The message is no longer partial. That is fine if an earlier attempt, whose answer was lost, completed it."""
         key = self._key(self.opened)
         stored = load_range(sql, key.tenant, key.thread, key.branch, key.seq, key.seq + len(rows) - 1)

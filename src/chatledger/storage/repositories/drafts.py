@@ -37,7 +37,7 @@ from chatledger.storage.append.partial import Held
 from chatledger.storage.append.request import LEASE, AppendRequest, in_run
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.repositories.draft_write import DraftWrite
 from chatledger.storage.rows.encryption import Tenant
@@ -435,7 +435,7 @@ def _following_id(first: ChatMessage, index: int) -> str:
     return derived_id("response", first.thread_id or "", first.message_id or "", str(index))
 
 
-def _load_response(sql: Sql, tenant: Tenant, first: ChatMessage) -> list[ChatMessage]:
+def _load_response(sql: ReadSql, tenant: Tenant, first: ChatMessage) -> list[ChatMessage]:
     """The messages that a finished draft stored: the first one, and those that follow it."""
     thread, found, count = encode_key(first.thread_id or "", "thread_id"), [first], 1
     while True:

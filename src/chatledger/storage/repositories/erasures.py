@@ -30,7 +30,7 @@ from chatledger.errors import Erased, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.deletion import count_threads, delete_thread, hold_thread, together
@@ -62,7 +62,7 @@ async def erase_all(scope: Scope, kind: ErasureKind, id_: str, *, keep_scores: b
     rows = together(Deleted(rows=one.rows) for one in gone)
     scores = sum(one.scores for one in gone)
 
-    def finish(sql: Sql) -> Erasure:
+    def finish(sql: WriteSql) -> Erasure:
         values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
         gone_rows = together([rows, values])
         if user_id is None:
@@ -77,7 +77,7 @@ async def foresee(scope: Scope, kind: ErasureKind, id_: str, *, keep_scores: boo
     tenant, user_id = scope.tenant, id_ if kind == "user" else None
     which = {"thread": [threads.c.thread_id == id_], "user": [threads.c.user_id == id_], "tenant": []}[kind]
 
-    def count(sql: Sql) -> tuple[Deleted, int, str]:
+    def count(sql: ReadSql) -> tuple[Deleted, int, str]:
         rows, scores = _count(sql, tenant, which, user_id)
         values = select(kv.c.key).where(_beside(tenant, kind, id_)).subquery()
         secret = find_secret(sql, tenant, "tombstone_secret") or new_secret()  # nobody keeps the new one
@@ -109,7 +109,7 @@ def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
     return and_(own, kv.c.scope_id == id_) if kind == "user" else own if kind == "tenant" else false()
 
 
-def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
+def refuse_erased(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
     """Raises Erased if one of the threads was erased."""
     erased = find_erased(sql, tenant, thread_ids)
     if erased is not None:
@@ -120,14 +120,14 @@ def _of(tenant: Tenant, kind: ErasureKind) -> Any:
     return and_(erasures.c.tenant_id == tenant.name, erasures.c.kind == kind)
 
 
-def _threads_of(sql: Sql, tenant: Tenant, user_id: str | None) -> Sequence[str]:
+def _threads_of(sql: ReadSql, tenant: Tenant, user_id: str | None) -> Sequence[str]:
     own = [threads.c.tenant_id == tenant.name]
     if user_id is not None:
         own.append(threads.c.user_id == user_id)
     return sql.execute(select(threads.c.thread_id).where(*own).limit(_BATCH)).scalars().all()
 
 
-def _erase_thread(sql: Sql, tenant: Tenant, thread_id: str, keep_scores: bool) -> Erasure:
+def _erase_thread(sql: WriteSql, tenant: Tenant, thread_id: str, keep_scores: bool) -> Erasure:
     make_secret(sql, tenant, "tombstone_secret")  # before the thread is locked, as every write locks the tenant first
     try:
         hold_thread(sql, tenant, thread_id)
@@ -143,7 +143,9 @@ def _erase_thread(sql: Sql, tenant: Tenant, thread_id: str, keep_scores: bool) -
     return erasure
 
 
-def _erase_feedback(sql: Sql, tenant: Tenant, user_id: str, rows: Deleted, scores: int, keep_scores: bool) -> Erasure:
+def _erase_feedback(
+    sql: WriteSql, tenant: Tenant, user_id: str, rows: Deleted, scores: int, keep_scores: bool
+) -> Erasure:
     """Delete the feedback of a user that is left, on other people's threads, and bury the user. `rows` and `scores` are
     those of the user's own threads.
     """
@@ -159,7 +161,9 @@ def _erase_feedback(sql: Sql, tenant: Tenant, user_id: str, rows: Deleted, score
     return erasure
 
 
-def _count(sql: Sql, tenant: Tenant, which: Sequence[ColumnElement[bool]], user_id: str | None) -> tuple[Deleted, int]:
+def _count(
+    sql: ReadSql, tenant: Tenant, which: Sequence[ColumnElement[bool]], user_id: str | None
+) -> tuple[Deleted, int]:
     """The rows that go with these threads and the user, by table, and how many of the scores count."""
     ids = select(threads.c.thread_id).where(threads.c.tenant_id == tenant.name, *which)
     on_threads = _on_threads(tenant, runs.c.thread_id.in_(ids))
@@ -172,7 +176,7 @@ def _count(sql: Sql, tenant: Tenant, which: Sequence[ColumnElement[bool]], user_
     return deleted, scores
 
 
-def _how_many(sql: Sql, rows: FromClause) -> int:
+def _how_many(sql: ReadSql, rows: FromClause) -> int:
     counted: int = sql.execute(select(func.count()).select_from(rows)).scalar_one()
     return counted
 
@@ -183,7 +187,7 @@ def _on_threads(tenant: Tenant, of_threads: ColumnElement[bool]) -> ColumnElemen
     return and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(ids))
 
 
-def _scores_to_keep(sql: Sql, tenant: Tenant, which: ColumnElement[bool]) -> list[dict[str, Any]]:
+def _scores_to_keep(sql: WriteSql, tenant: Tenant, which: ColumnElement[bool]) -> list[dict[str, Any]]:
     """The numbers of the scores that count, in order of time."""
     scores = current_scores(feedback.c.tenant_id == tenant.name, which)
     of_run = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == scores.c.run_id)
@@ -193,13 +197,13 @@ def _scores_to_keep(sql: Sql, tenant: Tenant, which: ColumnElement[bool]) -> lis
     return [dict(row) for row in sql.execute(found).mappings()]
 
 
-def _keep(sql: Sql, tenant: Tenant, erasure: Erasure, scores: Sequence[dict[str, Any]]) -> None:
+def _keep(sql: WriteSql, tenant: Tenant, erasure: Erasure, scores: Sequence[dict[str, Any]]) -> None:
     if scores:
         place = {"tenant_id": tenant.name, "erasure_id": erasure.erasure_id}
         sql.execute(insert(kept_scores), [{**place, "idx": idx, **row} for idx, row in enumerate(scores)])
 
 
-def _bury(sql: Sql, tenant: Tenant, kind: ErasureKind, id_: str, deleted: Deleted, scores: int) -> Erasure:
+def _bury(sql: WriteSql, tenant: Tenant, kind: ErasureKind, id_: str, deleted: Deleted, scores: int) -> Erasure:
     subject = subjects_of(make_secret(sql, tenant, "tombstone_secret"), kind, id_)[0]
     erasure = _tombstone(kind, subject, deleted, scores)
     sql.execute(insert(erasures).values(tenant_id=tenant.name, **erasure.model_dump()))
@@ -221,7 +225,7 @@ def _select() -> Select[Any]:
     return select(*(erasures.c[name] for name in Erasure.model_fields))
 
 
-def _find(sql: Sql, tenant: Tenant, kind: ErasureKind, id_: str) -> Erasure | None:
+def _find(sql: ReadSql, tenant: Tenant, kind: ErasureKind, id_: str) -> Erasure | None:
     """None also for a thread on a user's ledger: a tombstone does not say whose thread it was."""
     if kind == "thread" and tenant.user_id is not None:
         return None
@@ -231,7 +235,7 @@ def _find(sql: Sql, tenant: Tenant, kind: ErasureKind, id_: str) -> Erasure | No
     return None if row is None else _to_erasure(tenant, row)
 
 
-def _list(sql: Sql, tenant: Tenant, limit: int, cursor: str | None) -> Page[Erasure]:
+def _list(sql: ReadSql, tenant: Tenant, limit: int, cursor: str | None) -> Page[Erasure]:
     statement = _select().where(erasures.c.tenant_id == tenant.name)
     if cursor is not None:
         created_at, erasure_id = read_cursor(cursor, datetime, str)

@@ -27,7 +27,7 @@ from chatledger.errors import (
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.drivers.sql import WriteSql, insert_if_absent
 from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.compare import compare_rows, read_scores
 from chatledger.storage.repositories.cursors import read_cursor, to_page
@@ -44,7 +44,7 @@ _TARGET = ("run_id", "branch", "seq", "call_idx", "key", "user_id")
 _WHAT_WAS_SAID = {*("run_id", "key", "score", "kwargs", "author", "source", "message_id"), "user_id", "call_index"}
 
 
-def record_score(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback:
+def record_score(sql: WriteSql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback:
     run = find_run(sql, tenant, record.run_id, hold=True)
     if run is None:
         raise RunNotFound(record.run_id)
@@ -66,7 +66,7 @@ def record_score(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: st
     return earlier
 
 
-def _find(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback | None:
+def _find(sql: WriteSql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback | None:
     if idempotency_key is not None:
         same = and_(feedback.c.run_id == record.run_id, feedback.c.idempotency_key == idempotency_key)
         if (found := _find_one(sql, tenant, same)) is not None:
@@ -74,7 +74,7 @@ def _find(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | Non
     return _find_one(sql, tenant, feedback.c.feedback_id == record.feedback_id)
 
 
-def _find_one(sql: Sql, tenant: Tenant, which: ColumnElement[bool]) -> Feedback | None:
+def _find_one(sql: WriteSql, tenant: Tenant, which: ColumnElement[bool]) -> Feedback | None:
     own = select_scores(feedback, tenant).where(feedback.c.tenant_id == tenant.name, which)
     row = sql.execute(own).mappings().one_or_none()
     return None if row is None else to_feedback(tenant, row)
@@ -87,7 +87,9 @@ def _require_same(earlier: Feedback, record: Feedback) -> None:
         raise IdConflict("feedback", taken, f"id {taken!r}: is feedback already, with another content")
 
 
-def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str, call_index: int | None) -> dict[str, Any]:
+def _message_place(
+    sql: WriteSql, tenant: Tenant, thread_id: str, message_id: str, call_index: int | None
+) -> dict[str, Any]:
     own = (messages.c.tenant_id == tenant.name, messages.c.thread_id == thread_id, messages.c.message_id == message_id)
     place = select(messages.c.thread_id, messages.c.branch, messages.c.seq, messages.c.call_count).where(*own)
     row = sql.execute(place).mappings().one_or_none()
@@ -99,7 +101,7 @@ def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str, ca
     return {name: row[name] for name in ("thread_id", "branch", "seq")}
 
 
-def retract(sql: Sql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedback:
+def retract(sql: WriteSql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedback:
     this = feedback.c.feedback_id == feedback_id
     columns = [feedback.c[name] for name in (*_TARGET, "created_at")]
     said = sql.execute(select(*columns).where(owned(feedback, tenant), this)).mappings().one_or_none()

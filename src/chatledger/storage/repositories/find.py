@@ -5,7 +5,7 @@ from __future__ import annotations
 from chatledger.errors import MessageNotFound
 from chatledger.models import ChatMessage
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import find_message, find_path, load_range
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
@@ -30,13 +30,13 @@ async def list_names(scope: Scope, thread_id: str, format: str) -> set[str]:  # 
     return await scope.read(lambda sql: _names(sql, window, format), snapshot=True)
 
 
-def _names(sql: Sql, window: Window, name: str) -> set[str]:
+def _names(sql: ReadSql, window: Window, name: str) -> set[str]:
     find_path(sql, window)
     values = {"tenant": window.tenant.key, "thread": window.thread, "format": encode_text(name)}
     return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
 
 
-def get_message(sql: Sql, window: Window, message_id: str) -> ChatMessage:
+def get_message(sql: ReadSql, window: Window, message_id: str) -> ChatMessage:
     find_path(sql, window)
     found = find_message(sql, window, message_id)
     if found is None:
@@ -53,7 +53,7 @@ _OF_USER = """
 """
 
 
-def find_messages(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
+def find_messages(sql: ReadSql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
     """The messages with that id. The index of message ids begins with the two columns of the condition."""
     statement = _FIND.replace("{of_user}", "" if tenant.user is None else _OF_USER)
     given = {"tenant": tenant.key, "user": tenant.user, "message_id": encode_text(message_id)}

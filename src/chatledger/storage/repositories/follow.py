@@ -27,7 +27,7 @@ from chatledger.errors import InvalidCursor, StorageError, ThreadNotFound
 from chatledger.models import ChatMessage, ThreadChange, ThreadChangeKind
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.databases.states import State
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.page import load_history
 from chatledger.storage.history.path import Path, cut, load_path, load_range, read_path, stands_on
 from chatledger.storage.history.row_sizes import fitting, sizes_between
@@ -107,7 +107,7 @@ class Look:
         self.changes.append(ThreadChange.model_construct(**fields))
 
 
-def read_changes(sql: Sql, window: Window, start: Position | Read | None) -> Look:
+def read_changes(sql: WriteSql, window: Window, start: Position | Read | None) -> Look:
     """The next changes after `start`, in a snapshot. None is the end of the active branch. Raises as `follow`."""
     active = _find_branch(sql, window)
     state = (active.path.branch, active.path.last_seq, active.path.stamp)
@@ -150,7 +150,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
 
 
-def _find_branch(sql: Sql, window: Window) -> _Branch:
+def _find_branch(sql: WriteSql, window: Window) -> _Branch:
     """Raises ThreadNotFound (also for another user's thread), BranchNotFound and DamagedCell."""
     template = _BRANCH.replace(":branch", ":branch::int") if sql.dialect == "postgresql" else _BRANCH
     rows: Sequence[Row] = sql.fetch(template, window.place)
@@ -161,7 +161,7 @@ def _find_branch(sql: Sql, window: Window) -> _Branch:
     return _Branch(path, rows[0][-1], created_at)
 
 
-def _position_at(sql: Sql, window: Window, branch: _Branch) -> Position:
+def _position_at(sql: WriteSql, window: Window, branch: _Branch) -> Position:
     """The position of a reader that has the whole branch."""
     path = branch.path
     written: tuple[int, int] | None = None
@@ -172,7 +172,7 @@ def _position_at(sql: Sql, window: Window, branch: _Branch) -> Position:
     return Position(path.branch, path.last_seq, path.last_seq, branch.created, written, tuple(ends.items()))
 
 
-def _resume(sql: Sql, window: Window, branch: _Branch, read: Read) -> Position:
+def _resume(sql: WriteSql, window: Window, branch: _Branch, read: Read) -> Position:
     """The position of a reader that has the history of a mark. If the branch has changed since, the mark does not say
     how far the reader has the revisions of other branches, so it gets them once more.
     """
@@ -182,7 +182,7 @@ def _resume(sql: Sql, window: Window, branch: _Branch, read: Read) -> Position:
     return Position(read.branch, read.version, read.version, branch.created, written, ())
 
 
-def _ends_of_shared(sql: Sql, window: Window, path: Path) -> dict[int, int]:
+def _ends_of_shared(sql: WriteSql, window: Window, path: Path) -> dict[int, int]:
     """The last position of each other branch that stores messages of the path, in the order of their numbers."""
     numbers = sorted({segment.branch for segment in cut(path.segments, 1, path.last_seq)} - {path.branch})
     if not numbers:
@@ -200,7 +200,7 @@ def _ends_of_shared(sql: Sql, window: Window, path: Path) -> dict[int, int]:
 # --- The changes ------------------------------------------------------------------------------------------------------
 
 
-def _tell_partial(sql: Sql, look: Look, path: Path) -> None:
+def _tell_partial(sql: WriteSql, look: Look, path: Path) -> None:
     """Tell of the message that was being written. Its row changes without a new position."""
     if look.at.partial is None:
         return
@@ -228,12 +228,12 @@ _REVISIONS = _CHANGES.replace("{of_kind}", " AND kind = 'revised'")
 _CHANGES = _CHANGES.replace("{of_kind}", "")
 
 
-def _load_changes(sql: Sql, look: Look, statement: str, branch: int, after: int, last: int) -> Sequence[Row]:
+def _load_changes(sql: WriteSql, look: Look, statement: str, branch: int, after: int, last: int) -> Sequence[Row]:
     place = {"tenant": look.window.tenant.key, "thread": look.window.thread, "branch": branch}
     return sql.fetch(statement, {**place, "after": after, "last": last, "most": MOST})
 
 
-def _tell_shared(sql: Sql, look: Look, path: Path) -> None:
+def _tell_shared(sql: WriteSql, look: Look, path: Path) -> None:
     """Report the revised messages that other branches store. Messages that the reader does not have yet follow with
     their new words.
     """
@@ -255,7 +255,7 @@ def _tell_shared(sql: Sql, look: Look, path: Path) -> None:
     look.at = replace(look.at, shared=tuple(sorted(known.items())))
 
 
-def _tell_positions(sql: Sql, look: Look, path: Path) -> None:
+def _tell_positions(sql: WriteSql, look: Look, path: Path) -> None:
     """Tell what stands on the next positions of the branch."""
     at, last = look.at, path.last_seq
     most = _count_fitting(sql, look.window, path, at.version)
@@ -284,7 +284,7 @@ def _tell_positions(sql: Sql, look: Look, path: Path) -> None:
     look.more = look.more or last < path.last_seq
 
 
-def _count_fitting(sql: Sql, window: Window, path: Path, after: int) -> int:
+def _count_fitting(sql: WriteSql, window: Window, path: Path, after: int) -> int:
     """The number of the next messages that are read at once."""
     if path.last_seq - after <= _FEW:
         return MOST
@@ -301,7 +301,7 @@ def _tell_appended(look: Look, message: ChatMessage) -> None:
     look.tell("appended", replace(look.at, partial=written), message=message)
 
 
-def _tell_change(sql: Sql, look: Look, path: Path, row: Row) -> None:
+def _tell_change(sql: WriteSql, look: Look, path: Path, row: Row) -> None:
     _, kind, count, branch, seq, message_id = row
     if kind == "revised":
         _tell_revised(sql, look, path, branch, seq)
@@ -312,7 +312,7 @@ def _tell_change(sql: Sql, look: Look, path: Path, row: Row) -> None:
         look.tell("rewound", look.at, seq=seq)
 
 
-def _tell_revised(sql: Sql, look: Look, path: Path, branch: int, seq: int) -> None:
+def _tell_revised(sql: WriteSql, look: Look, path: Path, branch: int, seq: int) -> None:
     """Tell the message as it is now, unless it left the path: then a later position says so."""
     if stands_on(path.segments, branch, seq):
         for message in load_range(sql, look.window.tenant, look.window.thread, branch, seq, seq):
@@ -320,7 +320,7 @@ def _tell_revised(sql: Sql, look: Look, path: Path, branch: int, seq: int) -> No
             look.revised += encode_message(message).bytes
 
 
-def _tell_activated(sql: Sql, look: Look, path: Path, active: _Branch) -> None:
+def _tell_activated(sql: WriteSql, look: Look, path: Path, active: _Branch) -> None:
     """Go on with the branch that is active now, after the last position that it shares with this one."""
     shared = _shared_up_to(path, active.path)
     ends = _ends_of_shared(sql, look.window, active.path)

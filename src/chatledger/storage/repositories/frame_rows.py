@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, and_, literal, select, tuple_
 
 from chatledger.errors import ChatLedgerError
 from chatledger.models import ChatMessage, Feedback, Run, ToolCall
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
 from chatledger.storage.repositories.feedback import current_scores, select_scores, to_feedback
 from chatledger.storage.repositories.owned import owned
@@ -106,7 +106,7 @@ _THREAD = (*_CREATED, threads.c.user_id, threads.c.active_branch, branches.c.lin
 
 
 def read_threads(
-    sql: Sql, tenant: Tenant, chosen: Chosen, after: Place | None, note: Note
+    sql: WriteSql, tenant: Tenant, chosen: Chosen, after: Place | None, note: Note
 ) -> tuple[list[OwnThread], Place | None]:
     """The next threads in the order of their creation, and the place of the last one; None if there are no more."""
     statement = select(*_THREAD).select_from(threads).outerjoin(branches, _OF_ACTIVE).where(owned(threads, tenant))
@@ -180,13 +180,15 @@ _OF_RUN = "LEFT JOIN {schema}runs x ON x.tenant_id = :tenant AND x.run_id = r.ru
 
 
 def read_messages(
-    sql: Sql, tenant: Tenant, chosen: Chosen, batch: Sequence[ThreadPiece], note: Note
+    sql: WriteSql, tenant: Tenant, chosen: Chosen, batch: Sequence[ThreadPiece], note: Note
 ) -> list[MessageRow]:
     """The messages of a batch, thread by thread in the order of seq."""
     return list(_read(sql, tenant, chosen, batch, note))
 
 
-def read_calls(sql: Sql, tenant: Tenant, chosen: Chosen, batch: Sequence[ThreadPiece], note: Note) -> list[CallRow]:
+def read_calls(
+    sql: WriteSql, tenant: Tenant, chosen: Chosen, batch: Sequence[ThreadPiece], note: Note
+) -> list[CallRow]:
     """The calls of a batch, each with the result that answers it on the active branch."""
     calling = list(_read(sql, tenant, chosen, batch, note, condition="r.call_count > 0"))
     results = _read_results(sql, tenant, batch, note) if calling else {}
@@ -198,7 +200,7 @@ def read_calls(sql: Sql, tenant: Tenant, chosen: Chosen, batch: Sequence[ThreadP
 
 
 def _read(
-    sql: Sql,
+    sql: WriteSql,
     tenant: Tenant,
     chosen: Chosen,
     batch: Sequence[ThreadPiece],
@@ -232,7 +234,7 @@ _SEQ = MESSAGE_COLUMNS.index("seq") + 1
 _FORMS = [2 + MESSAGE_COLUMNS.index(name) for name in ("content_form", "reasoning_form", "call_count")]
 
 
-def _conditions(sql: Sql, chosen: Chosen) -> tuple[list[str], dict[str, Any]]:
+def _conditions(sql: WriteSql, chosen: Chosen) -> tuple[list[str], dict[str, Any]]:
     given: dict[str, Any] = {}
     conditions: list[str] = []
     for name, comparison in (("since", ">="), ("until", "<")):
@@ -249,7 +251,7 @@ def _conditions(sql: Sql, chosen: Chosen) -> tuple[list[str], dict[str, Any]]:
 
 
 def _decode(
-    sql: Sql, tenant: Tenant, pieces: Sequence[Piece], rows: Sequence[Row], note: Note
+    sql: WriteSql, tenant: Tenant, pieces: Sequence[Piece], rows: Sequence[Row], note: Note
 ) -> dict[str, list[ChatMessage]]:
     """The messages of the rows (thread_id, branch, *MESSAGE_COLUMNS) by thread, in the order of seq."""
     forms = [tuple(row[place] for place in _FORMS) for row in rows]
@@ -286,7 +288,7 @@ _RESULT = ("thread_id", "call_branch", "call_seq", "call_idx", "branch", "seq")
 
 
 def _read_results(
-    sql: Sql, tenant: Tenant, batch: Sequence[ThreadPiece], note: Note
+    sql: WriteSql, tenant: Tenant, batch: Sequence[ThreadPiece], note: Note
 ) -> dict[tuple[str | None, int | None, int | None, int], ChatMessage]:
     """The results of the calls of a batch on the active branches, by thread, branch, seq and index of the call."""
     places: dict[tuple[str, int, int], tuple[str | None, int, int, int]] = {}
@@ -311,7 +313,7 @@ def _read_results(
 
 
 def read_runs(
-    sql: Sql, tenant: Tenant, chosen: Chosen, after: str | None, note: Note, *, timed: bool
+    sql: WriteSql, tenant: Tenant, chosen: Chosen, after: str | None, note: Note, *, timed: bool
 ) -> tuple[list[RunRow], str | None]:
     """The next runs in the order of their ids, and the id of the last one; None if there are no more. `timed`: only
     those that started in the chosen time.
@@ -341,7 +343,7 @@ def _to_run(tenant: Tenant, row: Any) -> RunRow:
     return RunRow(to_run(tenant, {column.name: row[column.name] for column in runs.c}), row["owner"])
 
 
-def read_scores(sql: Sql, tenant: Tenant, chosen: Chosen, of: Sequence[RunRow], note: Note) -> list[ScoreRow]:
+def read_scores(sql: WriteSql, tenant: Tenant, chosen: Chosen, of: Sequence[RunRow], note: Note) -> list[ScoreRow]:
     """The scores of these runs that count, in the order of the runs and of time."""
     by_id = {one.run.run_id: one for one in of}
     scores = current_scores(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(list(by_id)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from chatledger.errors import ChatLedgerError, MissingExtra, StorageError
 from chatledger.models.json import dumps
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.frame_rows import (
     POSITIONS,
     CallRow,
@@ -42,7 +42,7 @@ FrameTable: TypeAlias = Literal["messages", "calls", "runs", "scores"]
 
 class _Read(Protocol):
     def __call__(
-        self, sql: Sql, tenant: Tenant, chosen: Chosen, batch: Sequence[ThreadPiece], note: Note
+        self, sql: WriteSql, tenant: Tenant, chosen: Chosen, batch: Sequence[ThreadPiece], note: Note
     ) -> Sequence[Any]: ...
 
 
@@ -106,10 +106,10 @@ class _Reader:
             if after is None:
                 return
 
-    async def _read(self, work: Callable[[Sql, Tenant], T], noted: list[ChatLedgerError]) -> T:
+    async def _read(self, work: Callable[[ReadSql, Tenant], T], noted: list[ChatLedgerError]) -> T:
         """One read in one state of the database. The errors of rows are told here, in the caller's task."""
 
-        def again(sql: Sql) -> T:
+        def again(sql: ReadSql) -> T:
             noted.clear()  # a read whose connection was lost is repeated
             return work(sql, self.scope.tenant)
 

@@ -12,7 +12,7 @@ from chatledger.errors import InvalidArgument, LimitExceeded, TenantOnly, Thread
 from chatledger.models import KvValue, Page
 from chatledger.models.json import JsonValue
 from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, store, version_of
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.bounded import FOUND, LARGEST, SIZE, fetch_rows, size_of, take
 from chatledger.storage.repositories.cursors import read_cursor, to_page
 from chatledger.storage.repositories.owned import own_thread, owned
@@ -66,7 +66,7 @@ def _refuse_foreign(tenant: Tenant, place: KvPlace) -> None:
         raise InvalidArgument("scope", "is that of another user, and this ledger is the view of one")
 
 
-def _require_scope(sql: Sql, tenant: Tenant, place: KvPlace, *, lock: bool = False) -> None:
+def _require_scope(sql: ReadSql, tenant: Tenant, place: KvPlace, *, lock: bool = False) -> None:
     """Raises as `_refuse_foreign`, and ThreadNotFound for the scope of a thread that does not exist. With `lock`,
     nobody deletes the thread before the transaction ends.
     """
@@ -105,13 +105,13 @@ def _of(tenant: Tenant, place: KvPlace) -> ColumnElement[bool]:
     return and_(kv.c.tenant_id == tenant.name, kv.c.kind == place.kind, *own)
 
 
-def get_value(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
+def get_value(sql: ReadSql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
     _require_scope(sql, tenant, place)
     row = sql.execute(select(*KV_COLUMNS).where(_of(tenant, place), kv.c.key == key)).mappings().one_or_none()
     return None if row is None else to_value(tenant, row)
 
 
-def list_values(sql: Sql, tenant: Tenant, place: KvPlace, limit: int, cursor: str | None) -> Page[KvValue]:
+def list_values(sql: ReadSql, tenant: Tenant, place: KvPlace, limit: int, cursor: str | None) -> Page[KvValue]:
     _require_scope(sql, tenant, place)
     statement = select(*KV_COLUMNS).where(_of(tenant, place))
     if cursor is not None:
@@ -120,7 +120,9 @@ def list_values(sql: Sql, tenant: Tenant, place: KvPlace, limit: int, cursor: st
     return to_page(fetch_rows(sql, statement, limit, "key"), lambda row: to_value(tenant, row), "key")
 
 
-def first_pages(sql: Sql, tenant: Tenant, places: dict[KvScope, KvPlace], limit: int) -> dict[KvScope, Page[KvValue]]:
+def first_pages(
+    sql: ReadSql, tenant: Tenant, places: dict[KvScope, KvPlace], limit: int
+) -> dict[KvScope, Page[KvValue]]:
     rows: dict[tuple[str, ...], list[Any]] = {_names(place): [] for place in places.values()}
     for place in places.values():
         _refuse_foreign(tenant, place)
@@ -175,7 +177,7 @@ def _existing(tenant: Tenant, kind: str, ids: list[str]) -> list[str] | Select[A
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
-def put_value(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, value: JsonValue) -> KvValue:
+def put_value(sql: WriteSql, tenant: Tenant, place: KvPlace, write: KvWrite, value: JsonValue) -> KvValue:
     _require_scope(sql, tenant, place, lock=True)
     now = datetime.now(UTC)
     version = put(sql, tenant, place, write, now)
@@ -183,7 +185,7 @@ def put_value(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, value: J
 
 
 def merge_value(
-    sql: Sql, tenant: Tenant, place: KvPlace, key: str, values: dict[str, Any], expected: int | None, maximum: int
+    sql: WriteSql, tenant: Tenant, place: KvPlace, key: str, values: dict[str, Any], expected: int | None, maximum: int
 ) -> KvValue:
     """Reads, merges and writes under the lock of the row. There may be none to lock: then only the first writer's row
     is stored, and the others begin again.
@@ -204,14 +206,14 @@ def merge_value(
             return KvValue(key=key, value=merged, version=written, updated_at=now)
 
 
-def _hold(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
+def _hold(sql: WriteSql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
     """The value, whose row nobody changes before the transaction ends."""
     statement = select(*KV_COLUMNS).where(_of(tenant, place), kv.c.key == key)
     row = sql.execute(statement.with_for_update()).mappings().one_or_none()
     return None if row is None else to_value(tenant, row)
 
 
-def delete_value(sql: Sql, tenant: Tenant, place: KvPlace, key: str, expected: int | None) -> bool:
+def delete_value(sql: WriteSql, tenant: Tenant, place: KvPlace, key: str, expected: int | None) -> bool:
     _require_scope(sql, tenant, place)
     statement = delete(kv).where(_of(tenant, place), kv.c.key == key)
     if expected is not None:

@@ -14,7 +14,7 @@ from chatledger.storage.append.partial import PartialKey
 from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant, decrypt_values
 from chatledger.storage.schema.tables import branches, messages
@@ -38,7 +38,7 @@ async def interrupt_draft(scope: Scope, draft: OpenDraft) -> bool:
     return await scope.write(lambda sql: interrupt_partial(sql, request, key, since=draft.since), moves=request.thread)
 
 
-def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, since: datetime | None = None) -> bool:
+def interrupt_partial(sql: WriteSql, request: AppendRequest, key: PartialKey, *, since: datetime | None = None) -> bool:
     """Interrupt a partial message, in a transaction. With `since`, only if its last write was at that time."""
     request = replace(
         request,
@@ -59,7 +59,7 @@ def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, sinc
     return True
 
 
-def _list(sql: Sql, tenant: Tenant) -> list[tuple[OpenDraft, Lease | None]]:
+def _list(sql: ReadSql, tenant: Tenant) -> list[tuple[OpenDraft, Lease | None]]:
     key = ("tenant_id", "thread_id", "branch")
     at_tip = and_(*(messages.c[name] == branches.c[name] for name in key), messages.c.seq == branches.c.partial_seq)
     row = select(branches, messages.c.message_id, messages.c.run_id, messages.c.created_at.label("opened_at"))

@@ -14,7 +14,7 @@ from sqlalchemy import and_, delete, func, insert, select
 from chatledger.models.base import refuse_own_fields, refusing
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.threads import require_thread
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.tables import agents, outputs
@@ -46,7 +46,7 @@ def _outputs_of(tenant: Tenant, thread_id: str) -> Any:
     return and_(outputs.c.tenant_id == tenant.name, outputs.c.thread_id == thread_id)
 
 
-def _add(sql: Sql, tenant: Tenant, thread_id: str, added: Sequence[Output]) -> None:
+def _add(sql: WriteSql, tenant: Tenant, thread_id: str, added: Sequence[Output]) -> None:
     require_thread(sql, tenant, thread_id)
     now = datetime.now(UTC)
     following: dict[tuple[int, int], int] = {}
@@ -61,13 +61,13 @@ def _add(sql: Sql, tenant: Tenant, thread_id: str, added: Sequence[Output]) -> N
         sql.execute(insert(outputs), rows)
 
 
-def _count(sql: Sql, tenant: Tenant, thread_id: str, branch: int, seq: int) -> int:
+def _count(sql: WriteSql, tenant: Tenant, thread_id: str, branch: int, seq: int) -> int:
     of_message = and_(_outputs_of(tenant, thread_id), outputs.c.branch == branch, outputs.c.seq == seq)
     counted: int = sql.execute(select(func.count()).select_from(outputs).where(of_message)).scalar_one()
     return counted
 
 
-def _list_outputs(sql: Sql, tenant: Tenant, thread_id: str) -> list[Output]:
+def _list_outputs(sql: ReadSql, tenant: Tenant, thread_id: str) -> list[Output]:
     require_thread(sql, tenant, thread_id)
     columns = [*(outputs.c[name] for name in Output.model_fields), outputs.c.idx, outputs.c.thread_id]
     in_order = outputs.c.branch, outputs.c.seq, outputs.c.idx
@@ -112,7 +112,7 @@ def _agents_of(tenant: Tenant, thread_id: str) -> Any:
 
 
 def _replace_agents(
-    sql: Sql, tenant: Tenant, thread_id: str, listed: Sequence[ThreadAgent], stored: Sequence[ThreadAgent]
+    sql: WriteSql, tenant: Tenant, thread_id: str, listed: Sequence[ThreadAgent], stored: Sequence[ThreadAgent]
 ) -> bool:
     require_thread(sql, tenant, thread_id, lock=True)
     if _list_agents(sql, tenant, thread_id) != list(stored):
@@ -128,7 +128,7 @@ def _replace_agents(
     return True
 
 
-def _list_agents(sql: Sql, tenant: Tenant, thread_id: str) -> list[ThreadAgent]:
+def _list_agents(sql: ReadSql, tenant: Tenant, thread_id: str) -> list[ThreadAgent]:
     require_thread(sql, tenant, thread_id)
     rows = sql.execute(select(agents).where(_agents_of(tenant, thread_id)).order_by(agents.c.idx)).mappings()
     return [to_agent(tenant, row) for row in rows]

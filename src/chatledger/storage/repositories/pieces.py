@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from chatledger.models.json import dumps
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.rows.encryption import Tenant
 
 MOST = 8 * 1024 * 1024
@@ -40,7 +40,7 @@ SELECT {columns} FROM json_each(:pieces) g CROSS JOIN {schema}{table} r
 
 
 def fetch_pieces(
-    sql: Sql,
+    sql: ReadSql,
     tenant: Tenant,
     table: str,
     columns: Sequence[str],
@@ -56,7 +56,7 @@ def fetch_pieces(
 
 
 def fetch_some(
-    sql: Sql,
+    sql: ReadSql,
     tenant: Tenant,
     table: str,
     columns: Sequence[str],

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from chatledger.arguments import STR, Kind, require
 from chatledger.errors import InvalidArgument, MessageNotFound
 from chatledger.models import ChatMessage
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import Path, find_message, find_path, stands_on
 from chatledger.storage.history.window import Window
 
@@ -51,7 +51,7 @@ def read_id(thread_id: str, message: ChatMessage | str, *, named: str = "message
     raise InvalidArgument(named, "has no message_id")
 
 
-def seek(sql: Sql, window: Window, at: At) -> tuple[Path, int]:
+def seek(sql: ReadSql, window: Window, at: At) -> tuple[Path, int]:
     """The path of the branch, and the seq of the message on it; 0 for None. If the window names no branch, and the
     active one does not have the message, it is the branch that stores it. Raises ThreadNotFound, BranchNotFound and
     MessageNotFound.
@@ -63,7 +63,7 @@ def seek(sql: Sql, window: Window, at: At) -> tuple[Path, int]:
     return path, seq_on(window, path, place)
 
 
-def find_place(sql: Sql, window: Window, at: At) -> Place | int:
+def find_place(sql: ReadSql, window: Window, at: At) -> Place | int:
     """Raises MessageNotFound for an id that the thread does not have."""
     if at is None:
         return 0

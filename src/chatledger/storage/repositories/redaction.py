@@ -20,7 +20,7 @@ from chatledger.models.trusted import copy_with
 from chatledger.storage.append.gone import new_digests, with_digests
 from chatledger.storage.append.partial import overwrite
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import cut, find_message, find_path, load_range
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.changes import find_given_up, load_bodies, load_changes, replace_body
@@ -54,7 +54,7 @@ async def erase_at(
     return await with_digests(known, lambda: scope.write(lambda sql: redact_message(sql, window, at, known_id, known)))
 
 
-def redact_message(sql: Sql, window: Window, at: At, known_id: str | None, known: dict[str, str]) -> ChatMessage:
+def redact_message(sql: WriteSql, window: Window, at: At, known_id: str | None, known: dict[str, str]) -> ChatMessage:
     """Redact the message and return it. `known` are the slow digests that were computed for it. Raises ThreadNotFound,
     BranchNotFound and MessageNotFound, and SlowDigests before anything is written.
     """
@@ -74,12 +74,12 @@ def redact_message(sql: Sql, window: Window, at: At, known_id: str | None, known
     return redacted
 
 
-def find_redacted(sql: Sql, window: Window, at: At, known_id: str | None) -> ChatMessage:
+def find_redacted(sql: ReadSql, window: Window, at: At, known_id: str | None) -> ChatMessage:
     """The message as redacting it leaves it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
     return without_words(_find(sql, window, at, known_id)[0], datetime.now(UTC))
 
 
-def _find(sql: Sql, window: Window, at: At, known_id: str | None) -> tuple[ChatMessage, bool]:
+def _find(sql: ReadSql, window: Window, at: At, known_id: str | None) -> tuple[ChatMessage, bool]:
     """The message, and whether it is stored. If it was removed, its last change holds it."""
     if isinstance(at, str):
         return _find_by_id(sql, window, at)
@@ -91,7 +91,7 @@ def _find(sql: Sql, window: Window, at: At, known_id: str | None) -> tuple[ChatM
     return message, stored
 
 
-def _find_by_id(sql: Sql, window: Window, message_id: str) -> tuple[ChatMessage, bool]:
+def _find_by_id(sql: ReadSql, window: Window, message_id: str) -> tuple[ChatMessage, bool]:
     find_path(sql, window)
     message = find_message(sql, window, message_id)
     if message is not None:
@@ -102,7 +102,7 @@ def _find_by_id(sql: Sql, window: Window, message_id: str) -> tuple[ChatMessage,
     return removed[-1], False
 
 
-def _find_at(sql: Sql, window: Window, seq: int) -> tuple[ChatMessage, bool]:
+def _find_at(sql: ReadSql, window: Window, seq: int) -> tuple[ChatMessage, bool]:
     """A message that left this branch is stored if another branch still shares it."""
     path = find_path(sql, window)
     stores = [segment.branch for segment in cut(path.segments, seq, min(seq, path.last_seq))]
@@ -150,14 +150,14 @@ def _wordless_call(call: ToolCall) -> ToolCall:
     return ToolCall(id=call.id, name=call.name, arguments=None if call.arguments is None else "{}")
 
 
-def _store(sql: Sql, tenant: Tenant, thread_id: str, message: ChatMessage) -> None:
+def _store(sql: WriteSql, tenant: Tenant, thread_id: str, message: ChatMessage) -> None:
     overwrite(sql, tenant, message)
     sql.execute(delete(outputs).where(_at(outputs, tenant, thread_id, message)))
     of_thread = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
     sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
 
 
-def _keep_digest(sql: Sql, window: Window, message: ChatMessage, digest: str) -> None:
+def _keep_digest(sql: WriteSql, window: Window, message: ChatMessage, digest: str) -> None:
     """Keep a digest of the stored message, so that a late repeat of the append is known and stores nothing."""
     place = {"thread_id": window.thread_id, "branch": message.branch, "seq": message.seq}
     values = encrypt_values(window.tenant, messages, {"digest": digest}, **place)
@@ -165,7 +165,7 @@ def _keep_digest(sql: Sql, window: Window, message: ChatMessage, digest: str) ->
 
 
 def _forget_bodies(
-    sql: Sql, window: Window, changes: Sequence[Change], redacted: ChatMessage, digests: Iterator[str]
+    sql: WriteSql, window: Window, changes: Sequence[Change], redacted: ChatMessage, digests: Iterator[str]
 ) -> None:
     """Remove the earlier forms of the message from its changes. The digest of each stays, the next one of `digests`
     where it has none. If a change removed the message, the redacted one stays too: a repeat by its key returns it.

@@ -18,7 +18,7 @@ from chatledger.errors import EncryptionError, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Progress
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import ReadSql, Row, WriteSql
 from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.thread_ids import threads_after
@@ -73,17 +73,17 @@ async def _encrypt_thread(scope: Scope, encryption: Encryption, thread_id: str) 
     return rows
 
 
-def thread_count(sql: Sql, tenant: Tenant) -> int:
+def thread_count(sql: ReadSql, tenant: Tenant) -> int:
     counted: int = sql.execute(select(func.count()).where(owned(threads, tenant))).scalar_one()
     return counted
 
 
-def _is_stale(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> bool:
+def _is_stale(sql: WriteSql, encryption: Encryption, tenant: Tenant, thread_id: str) -> bool:
     place = {"tenant": tenant.key, "thread": encode_text(thread_id), "header": encryption.ring().header}
     return any(sql.fetch(_select(table, len(place["header"]), 1), place) for table in _OF_THREADS)
 
 
-def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> Counter[str]:
+def _encrypt_some(sql: WriteSql, encryption: Encryption, tenant: Tenant, thread_id: str) -> Counter[str]:
     """Encrypt up to BATCH rows of the thread. Returns no rows if none is left or the thread was deleted."""
     rows: Counter[str] = Counter()
     try:
@@ -105,7 +105,7 @@ def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: s
     return rows
 
 
-def _encrypt_beside(sql: Sql, encryption: Encryption, tenant: Tenant) -> Counter[str]:
+def _encrypt_beside(sql: WriteSql, encryption: Encryption, tenant: Tenant) -> Counter[str]:
     """Encrypt up to BATCH values of users and of the tenant, and the tenant's secret."""
     rows: Counter[str] = Counter()
     header = encryption.ring().header
@@ -119,7 +119,7 @@ def _encrypt_beside(sql: Sql, encryption: Encryption, tenant: Tenant) -> Counter
     return rows
 
 
-def _encrypt_rows(sql: Sql, encryption: Encryption, tenant: Tenant, table: str, found: Sequence[Row]) -> None:
+def _encrypt_rows(sql: WriteSql, encryption: Encryption, tenant: Tenant, table: str, found: Sequence[Row]) -> None:
     columns = _columns(table)
     decrypted = [tuple(row) for row in encryption.decrypt(table, columns, found)]
     encrypted = encryption.encrypt(table, columns, decrypted)

@@ -18,7 +18,7 @@ from chatledger.errors import InvalidCursor, MessageNotFound, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel, Violation
 from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.page import BEGIN_TURNS
 from chatledger.storage.history.path import (
@@ -52,7 +52,7 @@ MOST_REMOVED, MOST_REMOVED_MIB = 10_000, 64
 # --- From the end -----------------------------------------------------------------------------------------------------
 
 
-def pop(sql: Sql, window: Window, expected: Mark | None) -> ChatMessage | None:
+def pop(sql: WriteSql, window: Window, expected: Mark | None) -> ChatMessage | None:
     """Remove the last message of the branch, in a transaction, and return it; None without one. Raises ThreadNotFound,
     BranchNotFound, VersionConflict and DraftLive.
     """
@@ -73,7 +73,7 @@ async def rewind_to(
     return await scope.write(lambda sql: rewind(sql, window, to, mark), moves=window.thread)
 
 
-def rewind(sql: Sql, window: Window, at: At, expected: Mark | None) -> list[ChatMessage]:
+def rewind(sql: WriteSql, window: Window, at: At, expected: Mark | None) -> list[ChatMessage]:
     """Remove all messages after the place, in a transaction, and return them in order. Raises as `pop`, and
     InvalidCursor and MessageNotFound.
     """
@@ -85,7 +85,7 @@ def rewind(sql: Sql, window: Window, at: At, expected: Mark | None) -> list[Chat
     return _remove_after(sql, window, thread, held, to)
 
 
-def _hold(sql: Sql, window: Window, expected: Mark | None) -> tuple[HeldThread, HeldBranch]:
+def _hold(sql: WriteSql, window: Window, expected: Mark | None) -> tuple[HeldThread, HeldBranch]:
     thread = hold_changeable(sql, window)
     held = thread.choose(window)
     if expected is not None and expected != (held.path.branch, held.path.last_seq, held.path.stamp):
@@ -94,7 +94,7 @@ def _hold(sql: Sql, window: Window, expected: Mark | None) -> tuple[HeldThread, 
     return thread, held
 
 
-def _remove_after(sql: Sql, window: Window, thread: HeldThread, held: HeldBranch, to: int) -> list[ChatMessage]:
+def _remove_after(sql: WriteSql, window: Window, thread: HeldThread, held: HeldBranch, to: int) -> list[ChatMessage]:
     path, now = held.path, datetime.now(UTC)
     at, tail = path.last_seq + 1, cut(path.segments, to + 1, path.last_seq)
     removed = _record_all(sql, window, (path.branch, at), tail, now)
@@ -114,7 +114,7 @@ def _remove_after(sql: Sql, window: Window, thread: HeldThread, held: HeldBranch
 
 
 def _record_all(
-    sql: Sql, window: Window, place: tuple[int, int], tail: Sequence[Segment], now: datetime
+    sql: WriteSql, window: Window, place: tuple[int, int], tail: Sequence[Segment], now: datetime
 ) -> list[ChatMessage]:
     """Record the messages of the tail as removed, a portion at a time, and return them. Raises LimitExceeded, before it
     reads any.
@@ -134,7 +134,7 @@ def _record_all(
 # --- From the middle --------------------------------------------------------------------------------------------------
 
 
-def retract(sql: Sql, window: Window, message_id: str, default_rules: RulesLevel) -> ChatMessage:
+def retract(sql: WriteSql, window: Window, message_id: str, default_rules: RulesLevel) -> ChatMessage:
     """Remove the message from every branch that has it, in a transaction, and return it. Raises ThreadNotFound,
     MessageNotFound, DraftLive, and RuleViolation for half of a call and its result unless the thread is lenient.
     """
@@ -174,7 +174,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND call_branch = :branch AND 
 """
 
 
-def _part_from_pairs(sql: Sql, window: Window, message: ChatMessage, level: RulesLevel) -> bool:
+def _part_from_pairs(sql: WriteSql, window: Window, message: ChatMessage, level: RulesLevel) -> bool:
     """Record R6 on the calls and results that stay without the message. Returns whether a call waits again because the
     message was its result. Raises RuleViolation unless the level is lenient.
     """
@@ -194,7 +194,7 @@ def _part_from_pairs(sql: Sql, window: Window, message: ChatMessage, level: Rule
 _WAITS = Violation(rule="R8", detail="a call before it waits again, because its result was retracted")
 
 
-def _record_waiting(sql: Sql, window: Window, affected: Sequence[HeldBranch], seq: int) -> None:
+def _record_waiting(sql: WriteSql, window: Window, affected: Sequence[HeldBranch], seq: int) -> None:
     """Record R8 on the messages that begin a turn after the result at `seq`, which was retracted: its call waits again.
     A turn whose first message says so is never read without the turns before it.
     """
@@ -212,7 +212,7 @@ def _record_waiting(sql: Sql, window: Window, affected: Sequence[HeldBranch], se
             sql.execute(without_any.values(violations=[_WAITS.model_dump()]))
 
 
-def _add_violation(sql: Sql, window: Window, branch: int, seq: int, violation: Violation) -> None:
+def _add_violation(sql: WriteSql, window: Window, branch: int, seq: int, violation: Violation) -> None:
     (stored,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)
     if violation not in stored.violations:
         violations = [one.model_dump() for one in (*stored.violations, violation)]
@@ -243,7 +243,7 @@ _CHILDREN_FIRST = ("outputs", "tool_results", "tool_calls", "message_parts", "me
 _DELETE = (_NAME_IN_FEEDBACK, _UNLINK, *(f"DELETE FROM {{schema}}{table} WHERE {_ROWS}" for table in _CHILDREN_FIRST))
 
 
-def _delete_rows(sql: Sql, window: Window, segment: Segment) -> None:
+def _delete_rows(sql: WriteSql, window: Window, segment: Segment) -> None:
     place = _place(window) | {"branch": segment.branch, "first": segment.first, "last": segment.last}
     for statement in _DELETE:
         sql.fetch(statement, place)

@@ -20,7 +20,7 @@ from chatledger.models.trusted import copy_with
 from chatledger.rules import arguments_not_json
 from chatledger.storage.append.partial import overwrite
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import find_message, find_path
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.changes import (
@@ -42,7 +42,7 @@ _STAYS = (
 )
 
 
-def revise_message(sql: Sql, window: Window, request: AppendRequest, message_id: str) -> ChatMessage:
+def revise_message(sql: WriteSql, window: Window, request: AppendRequest, message_id: str) -> ChatMessage:
     """Give the stored message the words of the one message of the request, and return it. Raises as
     `MessageRepository.revise`.
     """
@@ -77,7 +77,7 @@ def revise_message(sql: Sql, window: Window, request: AppendRequest, message_id:
 _ABANDONED = "is that of a message that its writer abandoned; end it with drafts.interrupt, then revise it"
 
 
-def list_revisions(sql: Sql, window: Window, message_id: str, part: slice) -> list[Revision]:
+def list_revisions(sql: ReadSql, window: Window, message_id: str, part: slice) -> list[Revision]:
     """Raises ThreadNotFound and MessageNotFound."""
     find_path(sql, window)
     told = load_told(sql, window, message_id, part)

@@ -16,7 +16,7 @@ from chatledger.models.json import same_json
 from chatledger.models.secrets import masked
 from chatledger.storage.append.run_end import ended_by_ledger
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
 from chatledger.storage.repositories.bounded import Rows, fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
 from chatledger.storage.repositories.many import chunks, read_ids
@@ -36,7 +36,7 @@ def _key(tenant: Tenant, run_id: str) -> Any:
     return and_(owned(runs, tenant), runs.c.run_id == run_id)
 
 
-def find_run(sql: Sql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Run | None:
+def find_run(sql: ReadSql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Run | None:
     """With `hold`, nobody can delete the run before the transaction ends."""
     found = select(runs).where(_key(tenant, run_id))
     held = found.with_for_update(read=True, key_share=True) if hold else found
@@ -50,7 +50,7 @@ async def find_runs(scope: Scope, run_ids: Sequence[str]) -> dict[str, Run]:
     return await scope.read(lambda sql: _find_runs(sql, scope.tenant, ids))
 
 
-def _find_runs(sql: Sql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Run]:
+def _find_runs(sql: ReadSql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Run]:
     found: dict[str, Run] = {}
     for some in chunks(run_ids):
         rows = sql.execute(select(runs).where(owned(runs, tenant), runs.c.run_id.in_(some))).mappings()
@@ -58,7 +58,7 @@ def _find_runs(sql: Sql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Ru
     return found
 
 
-def _lock_run(sql: Sql, tenant: Tenant, run_id: str) -> Run | None:
+def _lock_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Run | None:
     """The run, locked against changes until the transaction ends."""
     row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
     return None if row is None else to_run(tenant, row)
@@ -75,7 +75,7 @@ def without_secrets(run: Run) -> Run:
     return run.model_copy(update={"input": masked(run.input), "metadata": masked(run.metadata)})
 
 
-def start_run(sql: Sql, tenant: Tenant, run: Run) -> Run:
+def start_run(sql: WriteSql, tenant: Tenant, run: Run) -> Run:
     own_thread = and_(owned(threads, tenant), threads.c.thread_id == run.thread_id)
     # Hold the thread until the run is stored, so that nobody deletes the thread in between.
     held = select(threads.c.thread_id).where(own_thread).with_for_update(read=True, key_share=True)
@@ -90,7 +90,7 @@ def start_run(sql: Sql, tenant: Tenant, run: Run) -> Run:
     return _complete(sql, tenant, stored, run)
 
 
-def _complete(sql: Sql, tenant: Tenant, stored: Run, run: Run) -> Run:
+def _complete(sql: WriteSql, tenant: Tenant, stored: Run, run: Run) -> Run:
     """Fill in the fields that the stored run lacks."""
     new: dict[str, Any] = {}
     for name in ("agent", "model", "input", "metadata"):
@@ -107,7 +107,9 @@ def _complete(sql: Sql, tenant: Tenant, stored: Run, run: Run) -> Run:
     return stored.model_copy(update=new)
 
 
-def finish_run(sql: Sql, tenant: Tenant, run_id: str, status: RunStatus, usage: Usage | None, error: str | None) -> Run:
+def finish_run(
+    sql: WriteSql, tenant: Tenant, run_id: str, status: RunStatus, usage: Usage | None, error: str | None
+) -> Run:
     stored = _lock_run(sql, tenant, run_id)
     if stored is None:
         raise RunNotFound(run_id)
@@ -125,7 +127,7 @@ def finish_run(sql: Sql, tenant: Tenant, run_id: str, status: RunStatus, usage: 
     return ended
 
 
-def count_usage(sql: Sql, tenant: Tenant, run_id: str, usage: Usage) -> None:
+def count_usage(sql: WriteSql, tenant: Tenant, run_id: str, usage: Usage) -> None:
     """Add the usage of a draft to its run, in the transaction that ends the draft. The sum of a run that the
     application ended as completed or failed stays as it is. So does one that would be beyond the columns: what a
     provider counts must not cost the message.
@@ -153,7 +155,7 @@ def _usage_columns(usage: Usage) -> dict[str, Any]:
 
 
 def list_runs(
-    sql: Sql, tenant: Tenant, thread_id: str | None, status: RunStatus | None, limit: int, cursor: str | None
+    sql: ReadSql, tenant: Tenant, thread_id: str | None, status: RunStatus | None, limit: int, cursor: str | None
 ) -> Page[Run]:
     wanted = [owned(runs, tenant)]
     if thread_id is not None:
@@ -167,7 +169,9 @@ def list_runs(
     )
 
 
-def _list_of_status(sql: Sql, tenant: Tenant, wanted: ColumnElement[bool], status: RunStatus, limit: int) -> Page[Run]:
+def _list_of_status(
+    sql: ReadSql, tenant: Tenant, wanted: ColumnElement[bool], status: RunStatus, limit: int
+) -> Page[Run]:
     """One statement. It reads the next runs in the order of their ids from the primary key, or from the key that begins
     with the thread, and returns a row with the last id even if none of them has the status.
     """

@@ -24,7 +24,7 @@ from chatledger.models import Hit, HitField, Page
 from chatledger.models.json import dumps
 from chatledger.models.limits import MOST_VALUES
 from chatledger.storage.drivers.asyncpg import apart_from_loop, aside
-from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
 from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, write_cursor
@@ -120,7 +120,7 @@ class _Piece(NamedTuple):
 class _Scan:
     """A page while it is made."""
 
-    sql: Sql
+    sql: ReadSql
     request: SearchRequest
     before: int
     """The work of the query for other pages."""
@@ -143,7 +143,7 @@ class _Scan:
         self.damaged.append(error)
 
 
-def search(sql: Sql, request: SearchRequest, cursor: str | None) -> Page[Hit]:
+def search(sql: ReadSql, request: SearchRequest, cursor: str | None) -> Page[Hit]:
     """Raises InvalidCursor, and ThreadNotFound for `thread_id`."""
     scan = _Scan(sql, request, before=request.query.work)
     start = None if cursor is None else _read_place(request, cursor)
@@ -226,7 +226,7 @@ def _thread_batches(scan: _Scan, start: _Place | None) -> Iterator[list[_Found]]
         behind = (found.rows[-1]["active_at"], found.rows[-1]["thread_id"])
 
 
-def _read_threads(sql: Sql, statement: Any) -> Sequence[RowMapping]:
+def _read_threads(sql: ReadSql, statement: Any) -> Sequence[RowMapping]:
     return sql.execute(statement).mappings().all()
 
 

@@ -17,7 +17,7 @@ from chatledger.arguments import STR_OR_NONE, require
 from chatledger.errors import InvalidArgument
 from chatledger.models import LedgerStats, RunPrices
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories.feedback import current_scores
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.prices import read_prices
@@ -57,7 +57,7 @@ async def read_stats(scope: Scope, which: StatsFilter, prices: bool | RunPrices)
     groups = () if which.by is None else (which.by,)
     chosen = UsageFilter(since=which.since, until=which.until)
 
-    def work(sql: Sql) -> tuple[Any, Any, Any]:
+    def work(sql: ReadSql) -> tuple[Any, Any, Any]:
         used = read_usage(sql, tenant, chosen, groups, priced=list_price is not None)
         return _messages(sql, tenant, which), used, _scores(sql, tenant, which)
 
@@ -72,7 +72,7 @@ async def read_stats(scope: Scope, which: StatsFilter, prices: bool | RunPrices)
     return [_stats(which.by, value, found[value]) for value in sorted(found, key=order)]
 
 
-def _messages(sql: Sql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]:
+def _messages(sql: ReadSql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]:
     source: Any = messages.join(threads, thread_of(messages))
     if which.by == "model":
         own_run = and_(runs.c.tenant_id == messages.c.tenant_id, runs.c.run_id == messages.c.run_id)
@@ -88,7 +88,7 @@ def _messages(sql: Sql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]:
     return _by_value(sql, which, said, counts)
 
 
-def _scores(sql: Sql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]:
+def _scores(sql: ReadSql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]:
     scores = current_scores(owned(feedback, tenant), columns=("run_id", "created_at"))
     own_run = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == scores.c.run_id)
     source = scores.join(runs, own_run) if which.by == "model" else scores
@@ -97,12 +97,12 @@ def _scores(sql: Sql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]:
     return _by_value(sql, which, scored, (func.count().label("scores"),))
 
 
-def _group(sql: Sql, which: StatsFilter, moment: ColumnElement[Any]) -> ColumnElement[Any]:
+def _group(sql: ReadSql, which: StatsFilter, moment: ColumnElement[Any]) -> ColumnElement[Any]:
     by: Any = {"day": day_of(sql.dialect, moment), "model": runs.c.model}.get(which.by or "", null())
     return by.label("value")  # type: ignore[no-any-return]
 
 
-def _by_value(sql: Sql, which: StatsFilter, rows: FromClause, counts: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
+def _by_value(sql: ReadSql, which: StatsFilter, rows: FromClause, counts: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
     if which.by is None:
         counted = select(null().label("value"), *counts).select_from(rows)
     else:

@@ -13,7 +13,7 @@ from chatledger.storage.append.gone import Gone
 from chatledger.storage.append.preflight import preflight
 from chatledger.storage.append.replay import had
 from chatledger.storage.append.request import After, AppendRequest
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.lineages import read_paths
 from chatledger.storage.history.path import Path, cut, find_path, load_range
 from chatledger.storage.history.window import Section, Window
@@ -73,7 +73,7 @@ def _filled(given: ChatMessage, stored: ChatMessage) -> ChatMessage:
     return given.model_copy(update=filled)
 
 
-def part(sql: Sql, window: Window, request: AppendRequest) -> Appended:
+def part(sql: WriteSql, window: Window, request: AppendRequest) -> Appended:
     """Store the messages that part from a branch which the caller names, on a branch of their own. The named branch
     stays as it is, so the same list differs from it again: a branch that has these messages already is a repeat.
     """
@@ -81,7 +81,7 @@ def part(sql: Sql, window: Window, request: AppendRequest) -> Appended:
     return _find_equal(sql, window, request) or attempt_locked(sql, request)
 
 
-def _find_equal(sql: Sql, window: Window, request: AppendRequest) -> Appended | None:
+def _find_equal(sql: WriteSql, window: Window, request: AppendRequest) -> Appended | None:
     """The result of the first call again, if a branch leaves the path at the same place with the same messages."""
     at, count = cast(int, cast(After, request.after).message), len(request.messages)
     for path in _leaving(sql, window, at):
@@ -104,7 +104,7 @@ def _was_same(gone: Gone, stored: ChatMessage, given: ChatMessage) -> bool:
     return encode_message(stored) == own or had(gone, stored, own)
 
 
-def shorten(sql: Sql, window: Window, at: int, mark: Mark, rules: RulesLevel) -> Appended:
+def shorten(sql: WriteSql, window: Window, at: int, mark: Mark, rules: RulesLevel) -> Appended:
     """Make a branch that ends at `at`. If the caller names the branch, one that is there already is a repeat."""
     found = None if window.branch is None else _find_short(sql, window, at)
     if found is not None:
@@ -113,12 +113,12 @@ def shorten(sql: Sql, window: Window, at: int, mark: Mark, rules: RulesLevel) ->
     return Appended([], _mark(window, find_path(sql, replace(window, branch=made.branch))), at)
 
 
-def _find_short(sql: Sql, window: Window, at: int) -> Path | None:
+def _find_short(sql: WriteSql, window: Window, at: int) -> Path | None:
     """A branch that shares the path up to `at`, and has no message of its own."""
     return next((path for path in _leaving(sql, window, at) if path.last_seq == at), None)
 
 
-def _leaving(sql: Sql, window: Window, at: int) -> list[Path]:
+def _leaving(sql: WriteSql, window: Window, at: int) -> list[Path]:
     """The other branches that share the path up to `at` and no further, in order."""
     path = find_path(sql, window)
     shared = cut(path.segments, 1, at)

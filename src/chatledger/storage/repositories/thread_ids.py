@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from sqlalchemy import and_, select
 
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import threads
@@ -24,7 +24,7 @@ async def iterate_ids(scope: Scope) -> AsyncIterator[str]:
         last = page[-1]
 
 
-def threads_after(sql: Sql, tenant: Tenant, after: str) -> Sequence[str]:
+def threads_after(sql: WriteSql, tenant: Tenant, after: str) -> Sequence[str]:
     own = and_(owned(threads, tenant), threads.c.thread_id > after)
     in_order = select(threads.c.thread_id).where(own).order_by(threads.c.thread_id).limit(_THREADS)
     # A SQLite file may hold bytes for an id, which no call can name. They come after all texts.
@@ -36,7 +36,7 @@ async def ids_with_prefix(scope: Scope, prefix: str, limit: int) -> Sequence[str
     return await scope.read(lambda sql: _complete(sql, scope.tenant, prefix, limit))
 
 
-def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
+def _complete(sql: ReadSql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
     last = prefix + "\U0010ffff"  # a range of the primary key; LIKE would read every id of the tenant
     own = (owned(threads, tenant), threads.c.thread_id >= prefix, threads.c.thread_id < last)
     return (

@@ -29,7 +29,7 @@ from sqlalchemy.types import TypeEngine
 from chatledger.errors import InvalidCursor
 from chatledger.models import Page, Thread
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import damaged_active_branch, read_lineage
 from chatledger.storage.repositories.bounded import FOUND, LARGEST, OF_ROW, SIZE, take
 from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
@@ -197,7 +197,7 @@ def _prefix(schema: str | None) -> str:
 # --- Threads by id ----------------------------------------------------------------------------------------------------
 
 
-def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
+def find_thread(sql: ReadSql, tenant: Tenant, thread_id: str) -> Thread | None:
     where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
     found = _read(sql, f"{where} AND t.thread_id = :thread_id", {**given, "thread_id": thread_id})
     row = found.one_or_none()
@@ -210,7 +210,7 @@ async def find_threads(scope: Scope, thread_ids: Sequence[str]) -> dict[str, Thr
     return await scope.read(lambda sql: _find_threads(sql, scope.tenant, ids))
 
 
-def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
+def _find_threads(sql: ReadSql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
     where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
     found: dict[str, Thread] = {}
     for some in chunks(thread_ids):
@@ -219,7 +219,7 @@ def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[s
     return found
 
 
-def _read(sql: Sql, where: str, given: dict[str, Any], order: str = "", again: str = "") -> MappingResult:
+def _read(sql: ReadSql, where: str, given: dict[str, Any], order: str = "", again: str = "") -> MappingResult:
     statement = _statement(sql.dialect, sql.schema, where, order, again)
     return sql.execute(statement, given).mappings()
 
@@ -314,7 +314,7 @@ def cursor_behind(thread: Thread, *, newest_first: bool) -> str:
     return write_cursor(name, thread.created_at, thread.thread_id)
 
 
-def list_threads(sql: Sql, tenant: Tenant, chosen: ThreadFilter, window: ThreadWindow) -> Page[Thread]:
+def list_threads(sql: ReadSql, tenant: Tenant, chosen: ThreadFilter, window: ThreadWindow) -> Page[Thread]:
     """Raises InvalidCursor."""
     condition, given = chosen.condition(tenant, sql.dialect)
     behind = "<" if window.newest_first else ">"
@@ -331,7 +331,7 @@ def list_threads(sql: Sql, tenant: Tenant, chosen: ThreadFilter, window: ThreadW
     return to_page(found, lambda row: _to_thread(tenant, row), window.column, "thread_id", of=window.name)
 
 
-def count_matching(sql: Sql, tenant: Tenant, chosen: ThreadFilter) -> int:
+def count_matching(sql: ReadSql, tenant: Tenant, chosen: ThreadFilter) -> int:
     condition, given = chosen.condition(tenant, sql.dialect)
     counted = f"SELECT count(*) FROM {_prefix(sql.schema)}threads t WHERE {condition}"
     found: int = sql.execute(_bound(counted), given).scalar_one()

@@ -12,7 +12,7 @@ from chatledger.errors import ThreadNotFound, VersionConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Thread
 from chatledger.models.base import refusing
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.check import require_level
 from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.repositories.owned import own_thread
@@ -32,7 +32,7 @@ def check_keys(thread: Thread) -> None:
         encode_key(thread.kind, "kind")
 
 
-def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
+def require_thread(sql: ReadSql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
     """Raises ThreadNotFound. With `lock`, no other transaction can lock the thread until this one ends."""
     found = select(threads.c.thread_id).where(own_thread(tenant, thread_id))
     if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
@@ -49,7 +49,7 @@ class ThreadUpdate:
     expected: int | None
 
 
-def update_thread(sql: Sql, tenant: Tenant, thread_id: str, change: ThreadUpdate) -> Thread:
+def update_thread(sql: WriteSql, tenant: Tenant, thread_id: str, change: ThreadUpdate) -> Thread:
     if "rules" in change.values:
         hold_thread(sql, tenant, thread_id)  # with its branches, so that no message comes while they are checked
     else:
@@ -64,7 +64,7 @@ def update_thread(sql: Sql, tenant: Tenant, thread_id: str, change: ThreadUpdate
     return _set_values(sql, tenant, thread, change) if change.values else thread
 
 
-def _set_values(sql: Sql, tenant: Tenant, thread: Thread, change: ThreadUpdate) -> Thread:
+def _set_values(sql: WriteSql, tenant: Tenant, thread: Thread, change: ThreadUpdate) -> Thread:
     values, version = dict(change.values), thread.version + 1
     if change.merge:
         values["metadata"] = {**(thread.metadata or {}), **values["metadata"]}
@@ -81,12 +81,12 @@ def _set_values(sql: Sql, tenant: Tenant, thread: Thread, change: ThreadUpdate) 
     return changed
 
 
-def _lock_row(sql: Sql, tenant: Tenant, thread_id: str) -> None:
+def _lock_row(sql: WriteSql, tenant: Tenant, thread_id: str) -> None:
     """Other updates of the thread wait until the transaction ends. Appends, new runs and forks do not."""
     sql.execute(select(threads.c.thread_id).where(own_thread(tenant, thread_id)).with_for_update(key_share=True))
 
 
-def _archive(sql: Sql, tenant: Tenant, thread_id: str, *, archived: bool) -> None:
+def _archive(sql: WriteSql, tenant: Tenant, thread_id: str, *, archived: bool) -> None:
     column = threads.c.archived_at
     moves = column.is_(None) if archived else column.is_not(None)  # else the first time stays
     moment = datetime.now(UTC) if archived else None

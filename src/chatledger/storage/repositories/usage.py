@@ -22,7 +22,7 @@ from chatledger.errors import InvalidArgument
 from chatledger.models import RunPrices, Usage, UsageSummary
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.prices import list_price
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
@@ -102,7 +102,9 @@ def order(value: Any) -> tuple[bool, str]:
 # --- The statement ----------------------------------------------------------------------------------------------------
 
 
-def read_usage(sql: Sql, tenant: Tenant, which: UsageFilter, groups: Sequence[str], *, priced: bool) -> Sequence[Any]:
+def read_usage(
+    sql: ReadSql, tenant: Tenant, which: UsageFilter, groups: Sequence[str], *, priced: bool
+) -> Sequence[Any]:
     """A row for each group, in one statement. With a key of the metadata among the groups, a row for each run; if
     `priced`, a row for each run without a cost, with all that its price depends on.
     """

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from sqlalchemy import update
 
 from chatledger.errors import EncryptionError
-from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import tenants
 
@@ -36,19 +36,19 @@ def unless_encrypted(tenant: Tenant, *, distributed: bool = False) -> str:
     return "" if tenant.encryption is not None else _UNLESS_ENCRYPTED[distributed]
 
 
-def is_recorded(sql: Sql) -> bool:
+def is_recorded(sql: ReadSql) -> bool:
     """Whether the database is recorded as encrypted as a whole."""
     return bool(sql.fetch(_RECORDED, {}))
 
 
-def is_marked(sql: Sql, tenant: Tenant) -> bool:
+def is_marked(sql: ReadSql, tenant: Tenant) -> bool:
     """Whether nothing is left to `mark`."""
     assert tenant.encryption is not None
     marked = bool(sql.fetch(MARKED_TENANT, {"tenant": tenant.key}))
     return marked and (not tenant.encryption.required or is_recorded(sql))
 
 
-def mark(sql: Sql, tenant: Tenant) -> None:
+def mark(sql: WriteSql, tenant: Tenant) -> None:
     """Mark the tenant as encrypted, and the database too if its keys are required. From then on a ledger without keys
     refuses to write for it. Raises EncryptionError if the database is not recorded yet and only `migrate` can.
     """
@@ -61,7 +61,7 @@ def mark(sql: Sql, tenant: Tenant) -> None:
         _record(sql, now)
 
 
-def _record(sql: Sql, now: datetime) -> None:
+def _record(sql: WriteSql, now: datetime) -> None:
     """Record that the database is encrypted, for all tenants. Raises EncryptionError if only `migrate` can."""
     if sql.distributed:  # a writer that remembers the end of a thread reads its own server only, and not the record
         raise EncryptionError(
@@ -72,13 +72,13 @@ def _record(sql: Sql, now: datetime) -> None:
     sql.fetch(_RECORD, {"now": sql.moment(now)})
 
 
-def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:
+def refuse_without_keys(sql: WriteSql, tenant: Tenant) -> None:
     """Raises EncryptionError if the tenant or the database is encrypted and the ledger has no keys."""
     refuse_marked(sql, tenant)
     refuse_recorded(sql, tenant)
 
 
-def refuse_marked(sql: Sql, tenant: Tenant) -> None:
+def refuse_marked(sql: WriteSql, tenant: Tenant) -> None:
     """The same in one statement. On a distributed database it raises only for an encrypted tenant, so the transaction
     has to look for the record as well.
     """
@@ -87,7 +87,7 @@ def refuse_marked(sql: Sql, tenant: Tenant) -> None:
         raise tenant_encrypted(tenant.name)
 
 
-def refuse_recorded(sql: Sql, tenant: Tenant) -> None:
+def refuse_recorded(sql: WriteSql, tenant: Tenant) -> None:
     """On a distributed database, raises EncryptionError if it is recorded as encrypted and the ledger has no keys."""
     if sql.distributed and tenant.encryption is None and is_recorded(sql):
         raise tenant_encrypted(tenant.name)

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from chatledger.ids import erasure_digest
 from chatledger.models.json import dumps
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values
 from chatledger.storage.schema.tables import tenants
 
@@ -42,7 +42,7 @@ def hmac_of(secret: str, message: bytes) -> str:
     return hashlib.sha256(outer + hashlib.sha256(inner + message).digest()).hexdigest()
 
 
-def find_secret(sql: Sql, tenant: Tenant, name: Name) -> str | None:
+def find_secret(sql: ReadSql, tenant: Tenant, name: Name) -> str | None:
     """None if nothing has needed it yet. Raises DamagedCell and EncryptionError."""
     found = sql.execute(select(tenants.c[name]).where(tenants.c.tenant_id == tenant.name)).mappings().one_or_none()
     if found is None or found[name] is None:
@@ -53,7 +53,7 @@ def find_secret(sql: Sql, tenant: Tenant, name: Name) -> str | None:
     return secret
 
 
-def make_secret(sql: Sql, tenant: Tenant, name: Name) -> str:
+def make_secret(sql: WriteSql, tenant: Tenant, name: Name) -> str:
     """The secret, made if there is none, in a transaction. Of two that make it at once, the later one waits for the
     earlier one, and gets its secret.
     """
@@ -106,7 +106,7 @@ SELECT NULL, tombstone_secret FROM {schema}tenants WHERE tenant_id = :tenant AND
 """
 
 
-def find_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> str | None:
+def find_erased(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> str | None:
     """One of these threads that was erased, if any."""
     ids = {erasure_digest("thread", id_): id_ for id_ in thread_ids}
     if sql.dialect == "postgresql":
