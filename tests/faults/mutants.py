@@ -115,14 +115,14 @@ def write_tables_one_by_one() -> None:
 
 def write_tables_at_once() -> None:
     """A distributed PostgreSQL: all tables in one statement."""
-    from chatledger.storage.drivers.sql import WriteSql
+    from chatledger.storage.drivers.sql import ReadSql
 
-    begin = WriteSql.__init__
+    begin = ReadSql.__init__
 
     def as_if_plain(self: Any, *args: Any, distributed: bool = False) -> None:
         begin(self, *args)
 
-    WriteSql.__init__ = as_if_plain  # type: ignore[method-assign,assignment]
+    ReadSql.__init__ = as_if_plain  # type: ignore[method-assign,assignment]
 
 
 def read_internal_errors_by_their_state() -> None:
@@ -842,18 +842,18 @@ def mask_nothing() -> None:
 
 
 def write_values_into_statements() -> None:
-    from chatledger.storage.drivers.sql import _PARAMETER, WriteSql
+    from chatledger.storage.drivers.sql import _PARAMETER, ReadSql
 
-    fetch = WriteSql.fetch
+    fetch = ReadSql._fetch
 
-    def spelt(self: WriteSql, template: str, parameters: Any) -> Any:
+    def spelt(self: ReadSql, template: str, parameters: Any) -> Any:
         def value(match: re.Match[str]) -> str:
             given = parameters[match[1]]
             return f"'{given}'" if isinstance(given, str) else match[0]
 
         return fetch(self, _PARAMETER.sub(value, template), parameters)
 
-    WriteSql.fetch = spelt  # type: ignore[method-assign]
+    ReadSql._fetch = spelt  # type: ignore[method-assign]
 
 
 def encrypt_for_any_place() -> None:

@@ -160,7 +160,7 @@ COMMANDS = (
     "threads",
     "export --all",
     "export --all --parquet out",
-    "history 1",
+    "prompt 1 --format openai-chat",
     "show 1",
     "check",
     "runs list",

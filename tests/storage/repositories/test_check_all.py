@@ -10,7 +10,7 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, ThreadNotFound
 from chatledger.repositories import scope_of
-from chatledger.storage.drivers.sql import WriteSql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories import check_all, thread_ids
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.thread_ids import iterate_ids
@@ -30,14 +30,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The statements that storage functions send."""
     sent: list[str] = []
     with monkeypatch.context() as patched:
-        for name in ("execute", "fetch"):
-            whole = getattr(WriteSql, name)
+        for name in ("_execute", "_fetch"):
+            whole = getattr(ReadSql, name)
 
-            def counting(self: WriteSql, statement: Any, *given: Any, whole: Any = whole) -> Any:
+            def counting(self: ReadSql, statement: Any, *given: Any, whole: Any = whole) -> Any:
                 sent.append(str(statement))
                 return whole(self, statement, *given)
 
-            patched.setattr(WriteSql, name, counting)
+            patched.setattr(ReadSql, name, counting)
         yield sent
 
 

@@ -12,7 +12,7 @@ from chatledger import ChatMessage, InvalidArgument, Ledger, Limits, Payload, Pu
 from chatledger.errors import DamagedCell, EncryptionError, InvalidCursor, LimitExceeded, TenantOnly
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
-from chatledger.storage.drivers.sql import WriteSql
+from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories import kv
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.cursors import to_page
@@ -134,13 +134,13 @@ async def test_many_scopes_are_listed_at_once(ledger: Ledger, thread: str) -> No
 
 async def test_a_list_of_many_scopes_is_one_statement_for_500(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    execute = WriteSql.execute
+    execute = ReadSql.execute
 
-    def counted(sql: WriteSql, statement: Any, parameters: Any = None) -> Any:
+    def counted(sql: ReadSql, statement: Any, parameters: Any = None) -> Any:
         asked.append(str(statement))
         return execute(sql, statement, parameters)
 
-    monkeypatch.setattr(WriteSql, "execute", counted)
+    monkeypatch.setattr(ReadSql, "execute", counted)
     for count, statements in ((1, 1), (500, 1), (501, 2)):
         asked.clear()
         await ledger.kv.list_many([("thread", f"t{number}") for number in range(count)])
