@@ -69,6 +69,8 @@ async def test_a_page_of_a_long_thread_reads_and_shows_fifty_messages(app: FastA
         around = await text_of(client, "/threads/t?at=1500")
         assert seqs(around) == list(range(1_475, 1_525))
         assert seqs(await text_of(client, fragment(around, "later"))) == list(range(1_525, 1_575))
+        for name in ("at", "branch"):
+            assert (await client.get(f"/threads/t?{name}={10**20}")).status_code == 400
 
 
 SCRIPT = (Path(page_package.__file__).parent / "static" / "page.js").read_text(encoding="utf-8")

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Feedback, Ledger
 from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt
 from chatledger.storage.history import path
 from chatledger.storage.repositories import changes
 from chatledger.storage.repositories.removal import rewind_to
+from chatledger.storage.schema import columns
 from tests.conversations import assistant, call, user
 
 
@@ -55,3 +56,17 @@ async def test_many_messages_are_removed_apart_from_the_event_loop(
     assert threading.get_ident() not in (*read, *written)
     assert stored[0].message_id is not None
     assert len(await ledger.messages.revisions("t", stored[0].message_id)) == 1
+
+
+async def test_metadata_is_read_apart_from_the_event_loop(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ledger.messages.append("t", [user("?")], create=True)
+    for number in range(20):
+        await ledger.runs.start("t", run_id=f"r{number}", metadata={"u": f"u{number % 2}", "long": "x" * 1_000})
+        await ledger.feedback.record(Feedback(run_id=f"r{number}", key="k", score=1))
+    read = noting(monkeypatch, columns, "decode_json")
+    usage = await ledger.runs.usage("metadata.u")
+    compared = await ledger.feedback.compare("k", "metadata.u")
+    assert [(one.metadata, one.runs) for one in usage] == [({"u": "u0"}, 10), ({"u": "u1"}, 10)]
+    assert [(one.value, one.count) for one in compared] == [("u0", 10), ("u1", 10)]
+    assert len(read) >= 40
+    assert threading.get_ident() not in read

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,10 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from chatledger import Feedback, InvalidArgument, Ledger, Usage
+from chatledger import InvalidArgument, Ledger, Usage
 from chatledger.errors import DamagedCell
-from chatledger.storage.repositories import compare, usage
-from chatledger.storage.rows.encryption import decrypt_values
 from chatledger.storage.schema.tables import runs
 from chatledger.types import UsageSummary
 from tests.conftest import KEYS, Database
@@ -296,22 +293,3 @@ async def test_the_words_of_a_sum_have_a_limit(ledger: Ledger) -> None:
     assert await ledger.runs.usage(by=[f"metadata.{number}" for number in range(8)]) == []
     with pytest.raises(InvalidArgument, match="by may have at most 8 words, not 9"):
         await ledger.runs.usage(by=[f"metadata.{number}" for number in range(9)])
-
-
-async def test_metadata_is_not_read_in_the_event_loop(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    await ledger.threads.create("t")
-    await ledger.runs.start("t", run_id="r", metadata={"k": 1})
-    await ledger.feedback.record(Feedback(run_id="r", key="ok", score=1))
-    read: list[str] = []
-    for module in (usage, compare):
-
-        def reading(*given: Any, module: str = module.__name__) -> Any:
-            assert threading.get_ident() != loop
-            read.append(module)
-            return decrypt_values(*given)
-
-        monkeypatch.setattr(module, "decrypt_values", reading)
-    loop = threading.get_ident()
-    await ledger.runs.usage(by="metadata.k")
-    await ledger.feedback.compare("ok", "metadata.k")
-    assert read == [usage.__name__, compare.__name__]

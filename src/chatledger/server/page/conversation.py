@@ -37,7 +37,7 @@ _BRANCHES = 200
 """The newest branches, among which a person may choose."""
 _SCORES = 1_000
 """The most scores that a page shows, of all its messages together."""
-Position = Annotated[int | None, Query(ge=0)]
+Position = Annotated[int | None, Query(ge=0, le=2**53)]
 Place = Annotated[Cursor | None, Query()]
 
 

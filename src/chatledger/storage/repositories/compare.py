@@ -38,15 +38,17 @@ from chatledger.models.runs import EXACT
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories.intervals import student, wilson
 from chatledger.storage.repositories.usage import (
+    as_stored,
     in_time,
     is_metadata,
     metadata_value,
     order,
+    read_metadata,
     readable,
     sum_of_costs,
     total_cost,
 )
-from chatledger.storage.rows.encryption import Tenant, decrypt_values
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.columns import ExactDecimal
 from chatledger.storage.schema.tables import feedback, kept_scores, runs
 
@@ -89,7 +91,9 @@ def read_scores(
     joined = each.join(runs, and_(runs.c.tenant_id == tenant.name, runs.c.run_id == each.c.run_id))
     if is_metadata(by):
         one = literal_column("1", Integer).label("runs")
-        statement = select(runs.c.run_id, runs.c.metadata, one, *of_run, *_columns(each)).select_from(joined)
+        statement = select(
+            runs.c.run_id, as_stored(runs.c.metadata).label("metadata"), one, *of_run, *_columns(each)
+        ).select_from(joined)
         return sql.execute(statement).mappings().all()
     run = select(runs.c[by].label("value"), *of_run, *_columns(each)).select_from(joined).subquery("run")
     grouped: Any = _grouped(sql.dialect, run)
@@ -164,8 +168,7 @@ def compare_rows(rows: Iterable[Any], tenant: Tenant, by: str) -> Sequence[Feedb
 def _value(tenant: Tenant, by: str, row: Mapping[str, Any]) -> Any:
     if not is_metadata(by):
         return readable(runs, by, row["value"])
-    given = {name: row[name] for name in ("run_id", "metadata")}
-    return metadata_value(decrypt_values(tenant, runs, given)["metadata"], by)
+    return metadata_value(read_metadata(tenant, row), by)
 
 
 class _Group:

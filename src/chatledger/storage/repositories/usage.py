@@ -113,7 +113,7 @@ def read_usage(
     columns = list(keys)
     if any(map(is_metadata, groups)):
         keys.append(run.c.run_id)
-        columns += [run.c.run_id, func.min(run.c.metadata).label("metadata")]
+        columns += [run.c.run_id, func.min(as_stored(run.c.metadata)).label("metadata")]
     if priced:
         keys.append(run.c.unpriced)
         columns += [func.min(run.c[name]).label(f"own_{name}") for name in ("model", "started_at", "usage_details")]
@@ -227,11 +227,23 @@ def _group(tenant: Tenant, groups: Sequence[str], row: Mapping[str, Any]) -> lis
     """The values of the words of `by`."""
     metadata: Any = None
     if "metadata" in row:
-        given = {name: row[name] for name in ("run_id", "metadata")}
-        metadata = decrypt_values(tenant, runs, given)["metadata"]
+        metadata = read_metadata(tenant, row)
     return [
         metadata_value(metadata, word) if is_metadata(word) else _readable(word, row[f"by_{word}"]) for word in groups
     ]
+
+
+def as_stored(metadata: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The metadata as text, for `read_metadata`. On PostgreSQL a row is read in the event loop, where the JSON of many
+    runs would take too long.
+    """
+    return type_coerce(metadata, Text)
+
+
+def read_metadata(tenant: Tenant, row: Mapping[str, Any]) -> Any:
+    """The metadata of a run that was selected `as_stored`. Raises EncryptionError."""
+    metadata = runs.c.metadata.type.process_result_value(row["metadata"], None)  # type: ignore[attr-defined]
+    return decrypt_values(tenant, runs, {"run_id": row["run_id"], "metadata": metadata})["metadata"]
 
 
 def metadata_value(metadata: Any, word: str) -> Any:
