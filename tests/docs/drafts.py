@@ -72,14 +72,13 @@ async def alternatives(ledger: Ledger) -> str:
 
 
 async def follow(ledger: Ledger) -> str:
-    await ledger.messages.append("f", ChatMessage.user("?"), create=True)
+    asked = await ledger.messages.append("f", ChatMessage.user("?"), create=True)
     kinds = []
-    async with aclosing(ledger.messages.follow("f")) as changes:
-        hearing = asyncio.ensure_future(anext(changes))
-        await asyncio.sleep(0.1)  # it begins where it is first iterated
+    async with aclosing(ledger.messages.follow("f", cursor=asked.mark)) as changes:
         async with ledger.messages.stream("f", pace=Pace(interval=0)) as draft:
-            kinds.append((await hearing).kind)
+            kinds.append((await anext(changes)).kind)
             await draft.feed("piece")
+            await draft.flush()
             kinds.append((await anext(changes)).kind)
         kinds.append((await anext(changes)).kind)
     return ", ".join(f"`{kind}`" for kind in kinds)

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition
 
-from chatledger import ChatMessage, Ledger, Put, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger import ChatMessage, Ledger, NewThread, Put, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import DraftLive, RunConflict
 from tests.faults.machine.model import Model, ModelThread, Scope, answers, open_calls
+from tests.views import of_user
 
 T = TypeVar("T")
 Rule = TypeVar("Rule", bound=Callable[..., None])
@@ -74,14 +75,13 @@ class Base(RuleBasedStateMachine):
         return f"text {self.texts}"
 
     def append_as(
-        self, thread: str, messages: list[ChatMessage], *, through: Ledger | None = None, **options: Any
+        self, thread: str, messages: list[ChatMessage], *, user: str | None = None, **options: Any
     ) -> list[ChatMessage]:
-        """Append, and expect what the model says. The messages that were stored."""
-        appending = (through or self.own).messages.append(thread, messages, **options)
+        """Append, as a user if there is one, and expect what the model says. The messages that were stored."""
+        appending = of_user(self.own, user).messages.append(thread, messages, **options)
         found = self.model.threads.get(thread)
-        user = options.get("user_id")
-        if through is None and options.get("create"):
-            found = found or ModelThread(options.get("title"), user)
+        if isinstance(made := options.get("create"), NewThread):
+            found = found or ModelThread(made.title, user)
         if found is None or user not in (None, found.user_id):
             self.refuses(ThreadNotFound, appending)
             return []

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from chatledger import RuleViolation, ThreadNotFound, VersionConflict
+from chatledger import NewThread, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import IdConflict, InvalidCursor
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
@@ -134,9 +132,8 @@ class ThreadRules(Base):
         if found is not None and found.user_id != user_id:
             self.refuses(ThreadNotFound, view.messages.append(thread, messages))
         else:
-            self.append_as(thread, messages, through=view)
+            self.append_as(thread, messages, user=user_id)
 
     @rule(thread=threads, user_id=st.none() | user_ids, text=texts)
     def append_and_create(self, thread: str, user_id: str | None, text: str) -> None:
-        options: dict[str, Any] = {"create": True, "user_id": user_id, "title": text}
-        self.append_as(thread, [user(text), assistant("made")], **options)
+        self.append_as(thread, [user(text), assistant("made")], user=user_id, create=NewThread(title=text))

@@ -34,7 +34,7 @@ WRITE = {
         "storage.load_threads",
         "threads.update",
         "messages.append",
-        "messages.redact",
+        "messages.erase",
     ),
     *(
         "messages.revise",
