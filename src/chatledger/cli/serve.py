@@ -143,6 +143,7 @@ def serve(
             root_path=root_path,
             timeout_graceful_shutdown=30,  # as long as the slowest request may take
             timeout_keep_alive=75,  # longer than a proxy's 60: it must not send on a connection that we close
+            backlog=64,  # asyncio accepts as many in one turn of the loop, in which nobody else is answered
             limit_concurrency=1_000,  # more connections get 503: a process may often open only 1,024 files
             access_log=False,
             server_header=False,

@@ -4,7 +4,9 @@ who sends it. The parser takes as long for a piece of a body as for a line of it
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
@@ -21,21 +23,65 @@ FREE_PIECES = 1_000
 """Pieces of a chunked body that may be as small as they like."""
 SMALLEST_PIECE = 256
 """Bytes that the other pieces have at least, on average."""
+HEAD_SECONDS = 10
+"""Seconds in which the head of a request has come."""
+MOST_CONNECTIONS = 900
+"""Connections of a process with which a new one ends another that waits for a request. `serve` answers 503 beyond 1,000
+that do not wait.
+"""
+_IDLE: WeakKeyDictionary[Any, dict[Protocol, None]] = WeakKeyDictionary()
+"""By the state of a server, its connections that wait for a request, the longest wait first."""
 _UNANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
 
 
 class Protocol(H11Protocol):
-    """A connection. A request beyond a limit, or that is no HTTP, gets a problem, and the connection ends."""
+    """A connection. A request beyond a limit, or that is no HTTP, gets a problem, and the connection ends.
+
+    A connection without a request costs its client nothing, and the process a file. So its head must come in time, and
+    while there are many connections, each new one closes the one that waits the longest for a request.
+    """
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.conn: Parser = Parser()
+        self._head: asyncio.TimerHandle | None = None
+        self._idle: dict[Protocol, None] = _IDLE.setdefault(self.server_state, {})
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if len(self.connections) >= MOST_CONNECTIONS and self._idle:
+            next(iter(self._idle)).transport.abort()
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._begin()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         for start in range(0, len(data), _READ):
             if self.transport.is_closing():
                 return
             super().data_received(data[start : start + _READ])
+            if self.conn.their_state is not h11.IDLE:
+                self._begin()
+            elif self._head is None:  # the head of a further request
+                self._await_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._idle[self] = None
+
+    def _await_head(self) -> None:
+        self._idle[self] = None
+        self._head = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _begin(self) -> None:
+        """A request has begun, or the connection has ended."""
+        self._idle.pop(self, None)
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in _UNANSWERED:
