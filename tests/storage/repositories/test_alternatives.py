@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from chatledger import Ledger, ThreadNotFound
 from chatledger.errors import BranchNotFound, MessageNotFound
 from chatledger.repositories import scope_of
+from chatledger.storage.history import lineages
+from chatledger.storage.repositories import alternatives as alternatives_module
 from chatledger.storage.repositories.alternatives import alternatives_of
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.types import Alternative
@@ -117,3 +121,23 @@ async def test_messages_that_were_removed_are_no_alternatives(asked: Ledger, dat
     assert await alternatives(asked, 4, 0) == [("y", 0, 0, True)]
     with pytest.raises(MessageNotFound):
         await alternatives_of(scope_of(asked), "t", 2, branch=0)
+
+
+async def test_the_branches_are_read_once_for_all_parts(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ledger.messages.append("t", [user("?", message_id="q"), assistant("0", message_id="first")], create=True)
+    for number in range(1, 20):
+        await ledger.messages.append("t", [assistant(str(number))], reply_to="q")
+    read: list[int] = []
+    paths = lineages.read_paths
+
+    def noted(*given: Any) -> Any:
+        read.append(1)
+        return paths(*given)
+
+    monkeypatch.setattr(alternatives_module, "read_paths", noted)
+    found = alternatives_module.Alternatives(scope_of(ledger), "t", "first")
+    parts = [await found.read(skip, 8) for skip in (0, 8, 16)]
+    assert [one.message.text for part in parts for one in part] == [str(number) for number in range(20)]
+    assert len(read) == 1
+    with pytest.raises(MessageNotFound):
+        await alternatives_module.Alternatives(scope_of(ledger), "t", "nobody").read(0, 8)

@@ -16,7 +16,7 @@ from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting, fitting_part, written
 from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.state import Asking, Cursor, Limit, Mine
-from chatledger.storage.repositories.alternatives import alternatives_of
+from chatledger.storage.repositories.alternatives import Alternatives
 from chatledger.storage.repositories.branches import branches_of
 
 router = json_router(prefix="/threads/{thread_id}", tags=["branches"])
@@ -76,8 +76,5 @@ async def list_alternatives(
     ledger: Mine, thread_id: ThreadId, message_id: MessageId, limit: Limit, cursor: Cursor = None
 ) -> Items[Alternative]:
     """List a message and those of other branches in its place, such as two answers to one question."""
-
-    async def read(skip: int, count: int) -> Sequence[Alternative]:
-        return await alternatives_of(scope_of(ledger), thread_id, message_id, skip=skip, limit=count)
-
-    return items(await fitting_part(read, limit, cursor))
+    alternatives = Alternatives(scope_of(ledger), thread_id, message_id)
+    return items(await fitting_part(alternatives.read, limit, cursor))

@@ -35,22 +35,40 @@ async def find_ways(scope: Scope, thread_id: str, branch: int, seqs: Sequence[in
     return {seq: [way for _, way in ways] for seq, ways in found.items()}
 
 
-async def alternatives_of(
-    scope: Scope, thread_id: str, at: At, *, branch: int | None = None, skip: int = 0, limit: int | None = None
-) -> list[Alternative]:
-    """`limit` of the alternatives (None: all), after the first `skip`. Raises ThreadNotFound, BranchNotFound and
-    MessageNotFound.
-    """
-    part = part_of(skip, limit)
+async def alternatives_of(scope: Scope, thread_id: str, at: At, *, branch: int | None = None) -> list[Alternative]:
+    """Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
     window = Window.of(scope.tenant, thread_id, branch)
-    return await scope.read(lambda sql: _find_alternatives(sql, window, at, part), snapshot=True)
+    return await scope.read(lambda sql: _read(sql, window, _find_at(sql, window, at)), snapshot=True)
 
 
-def _find_alternatives(sql: ReadSql, window: Window, at: At, part: slice) -> list[Alternative]:
+class Alternatives:
+    """The alternatives of a message in parts. What tells them, the lineages of all branches, is read once."""
+
+    def __init__(self, scope: Scope, thread_id: str, at: At) -> None:
+        self._scope = scope
+        self._at = at
+        self._window = Window.of(scope.tenant, thread_id)
+        self._found: Sequence[tuple[_Place, Way]] | None = None
+
+    async def read(self, skip: int, limit: int) -> list[Alternative]:
+        """`limit` of them after the first `skip`. Raises as `alternatives_of`. One that was removed since is left
+        out.
+        """
+        window = self._window
+        if self._found is None:
+            self._found = await self._scope.read(lambda sql: _find_at(sql, window, self._at), snapshot=True)
+        part = self._found[part_of(skip, limit)]
+        return await self._scope.read(lambda sql: _read(sql, window, part), snapshot=True)
+
+
+def _find_at(sql: ReadSql, window: Window, at: At) -> list[tuple[_Place, Way]]:
     path, seq = seek(sql, window, at)
-    found = _find(sql, window, path, [seq])[seq][part]
+    return _find(sql, window, path, [seq])[seq]
+
+
+def _read(sql: ReadSql, window: Window, found: Sequence[tuple[_Place, Way]]) -> list[Alternative]:
     messages = _load(sql, window, [place for place, _ in found]) if found else {}
-    return [Alternative(message=messages[place], **way._asdict()) for place, way in found]
+    return [Alternative(message=messages[place], **way._asdict()) for place, way in found if place in messages]
 
 
 def _find(sql: ReadSql, window: Window, path: Path, seqs: Iterable[int]) -> dict[int, list[tuple[_Place, Way]]]:
