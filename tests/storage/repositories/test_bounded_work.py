@@ -217,3 +217,16 @@ async def test_one_long_message_is_recorded_apart_from_the_loop(
     await rewind_to(scope_of(ledger), "t", 0)
     assert len(written) == 1
     assert threading.get_ident() not in written
+
+
+async def test_the_messages_of_all_branches_are_counted_before_one_is_judged(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred branches of a long thread kept the writer busy until the limit was reached."""
+    bound(monkeypatch, 10, 64)
+    await fill(ledger, 6)
+    await fork_at(scope_of(ledger), "t", 5)
+    sized = noting(monkeypatch, portions, "sizes_of")
+    with pytest.raises(LimitExceeded) as caught:
+        await ledger.threads.update("t", rules="strict")
+    assert (caught.value.given, caught.value.maximum, sized) == (11, 10, [])

@@ -32,9 +32,15 @@ class Allowance:
         """Raises LimitExceeded."""
         for name, more in (("messages", len(sizes)), ("bytes", sum(sizes))):
             self._read[name] += more
-            if self._read[name] > self._limits[name]:
-                limit = f"{name} of {self._work}"
-                raise LimitExceeded(limit, self._read[name], self._limits[name], detail=self._way_out)
+            self._require(name, self._read[name])
+
+    def require(self, messages: int) -> None:
+        """Raises LimitExceeded, before anything is read, if there are too many."""
+        self._require("messages", messages)
+
+    def _require(self, name: str, count: int) -> None:
+        if count > self._limits[name]:
+            raise LimitExceeded(f"{name} of {self._work}", count, self._limits[name], detail=self._way_out)
 
 
 def portions(

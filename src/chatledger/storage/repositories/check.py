@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from chatledger.errors import ChatLedgerError, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel
@@ -19,7 +19,7 @@ from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import HalfStored
 from chatledger.storage.schema.tables import branches
 
-MOST_JUDGED, MOST_JUDGED_MIB = 100_000, 256
+MOST_JUDGED, MOST_JUDGED_MIB = 20_000, 256
 """The messages that a change of rules judges, those of each branch anew, and their size."""
 _WAY_OUT = "copy the active path (threads.copy), and give the rules to the copy, which has one branch"
 
@@ -100,7 +100,10 @@ def require_level(sql: WriteSql, tenant: Tenant, thread_id: str, level: RulesLev
     """
     allowance = Allowance("a change of rules", MOST_JUDGED, MOST_JUDGED_MIB, _WAY_OUT)
     own = (branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
-    for branch in sql.execute(select(branches.c.branch).where(*own)).scalars().all():
+    length = (branches.c.last_seq - func.coalesce(branches.c.absent, 0)).label("length")
+    rows = sql.execute(select(branches.c.branch, length).where(*own)).all()
+    allowance.require(sum(row.length for row in rows))
+    for branch in [row.branch for row in rows]:
         for finding in check_branch(sql, tenant, thread_id, branch, allowance):
             only_reported = finding.open or (level == "strict" and finding.severity == "advice")
             if not only_reported:
