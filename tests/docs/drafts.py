@@ -146,7 +146,7 @@ async def observe(ledger: Ledger, query: Query) -> dict[str, str]:
         await draft.feed(f"The {WORD}")
         await draft.flush()
         outcomes = {call: await ask(ledger) for call, ask in CALLS.items()}
-        rows = await query("SELECT state, text FROM transcript WHERE thread_id = 't'")
+        rows = await query("SELECT state, text FROM transcript WHERE thread_id = 't' ORDER BY seq")
     return outcomes | {"the SQL view `transcript`": f"{has(rows)}, with the state `{rows[-1][0]}`"}
 
 

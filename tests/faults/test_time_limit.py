@@ -301,6 +301,6 @@ def test_a_time_limit_is_positive_and_at_most_a_day(timeout: float) -> None:
 
 async def test_a_ledger_on_a_file_waits_for_a_lock_as_long_as_it_was_told(sqlite_database: Database) -> None:
     async with sqlite_database.open(timeout=3.5) as ledger:
-        read = await ledger._scope.read(lambda sql: sql.fetch("PRAGMA busy_timeout", {}))
+        read = await ledger._scope.read(lambda sql: sql._fetch("PRAGMA busy_timeout", {}))
         written = await ledger._scope.write(lambda sql: sql.fetch("PRAGMA busy_timeout", {}))
     assert [tuple(row) for row in (*read, *written)] == [(3_500,), (3_500,)]
