@@ -346,8 +346,15 @@ class MessageRepository:
             try:
                 if not rest:
                     return await self._shorten(history, branch, found.after, expected)
-                options |= {"expected": expected or history.mark, "after": After(found.after) if parts else None}
-                make = partial(make_request, self._scope.terms, thread_id, rest, **options)
+                make = partial(
+                    make_request,
+                    self._scope.terms,
+                    thread_id,
+                    rest,
+                    expected=expected or history.mark,
+                    after=After(found.after) if parts else None,
+                    **options,
+                )
                 request = await _encoded(rest, make)
                 if parts and branch is not None:
                     return await self._part(request, branch)

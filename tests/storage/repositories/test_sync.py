@@ -19,6 +19,7 @@ from chatledger import (
 )
 from chatledger.errors import IdConflict
 from chatledger.repositories import scope_of
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.repositories.redaction import erase_at
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, user
@@ -213,6 +214,24 @@ async def test_a_sync_creates_the_thread(ledger: Ledger, database: Database) -> 
         done = await asyncio.gather(*syncs)
     assert sorted(one.replayed for one in done) == [False] + [True] * 7
     assert texts(await ledger.messages.history("at once")) == ["?", "!", "??", "!!"]
+
+
+async def test_a_thread_that_is_deleted_meanwhile_is_created_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ledger.messages.append("t", SENT[:2], create=True)
+    whole, tried = Scope.append, []
+
+    async def append(self: Scope, request: Any) -> Any:
+        tried.append(request)
+        if len(tried) == 1:
+            await ledger.threads.delete("t")
+            raise VersionConflict("branch", 2, 3, thread_id="t", branch=0)
+        return await whole(self, request)
+
+    monkeypatch.setattr(Scope, "append", append)
+    stored = await ledger.messages.sync("t", SENT, create=True)
+    assert (stored.last_seq, texts(await ledger.messages.history("t"))) == (4, ["?", "!", "??", "!!"])
 
 
 async def test_in_a_transaction(synced: Ledger) -> None:
