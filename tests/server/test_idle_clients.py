@@ -90,3 +90,38 @@ async def test_a_new_connection_ends_the_one_that_waits_the_longest(
                 assert json_of(await client.get("/v1/threads/t"))["thread_id"] == "t"
         assert all([await is_closed(reader) for reader in idle[:20]])
         assert not followed.at_eof()
+
+
+async def test_a_request_on_its_way_is_answered_when_the_server_is_told_to_stop(
+    app: FastAPI, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client cannot know. Its idle connection was closed, and its request got a reset instead of an answer."""
+    await ledger.threads.create("t")
+    monkeypatch.setattr(protocol, "STOP_SECONDS", 10)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        server = listening(app)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port := await server.__aenter__())
+        writer.write(ASKS)
+        assert (await reader.readuntil(b"\r\n\r\n")).split()[1] == b"200"
+        tasks.create_task(server.__aexit__(None, None, None))
+        with suppress(ConnectionRefusedError):
+            while True:
+                async with connected(port):
+                    await asyncio.sleep(0.01)
+        writer.write(ASKS)
+        assert b"HTTP/1.1 200" in await reader.read()  # and the connection ends
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_server_that_is_told_to_stop_does_not_wait_for_connections_without_a_request(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "STOP_SECONDS", 0.05)
+    async with asyncio.timeout(20), AsyncExitStack() as stack:
+        async with listening(app) as port:
+            idle = await stack.enter_async_context(connected(port))
+            asked = await stack.enter_async_context(connected(port, ASKS))
+            assert await asked.readline()
+        assert await is_closed(idle)
+        await asked.read()

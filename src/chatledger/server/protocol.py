@@ -25,6 +25,8 @@ SMALLEST_PIECE = 256
 """Bytes that the other pieces have at least, on average."""
 HEAD_SECONDS = 10
 """Seconds in which the head of a request has come."""
+STOP_SECONDS = 0.5
+"""Seconds that a server which was told to stop waits on an idle connection for a request that is on its way."""
 MOST_CONNECTIONS = 900
 """Connections of a process with which a new one ends another that waits for a request. `serve` answers 503 beyond 1,000
 that do not wait.
@@ -45,6 +47,7 @@ class Protocol(H11Protocol):
         super().__init__(*given, **options)
         self.conn: Parser = Parser()
         self._head: asyncio.TimerHandle | None = None
+        self._stops = False
         self._idle: dict[Protocol, None] = _IDLE.setdefault(self.server_state, {})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -64,6 +67,8 @@ class Protocol(H11Protocol):
             super().data_received(data[start : start + _READ])
             if self.conn.their_state is not h11.IDLE:
                 self._begin()
+                if self._stops and self.cycle is not None:
+                    self.cycle.keep_alive = False
             elif self._head is None:  # the head of a further request
                 self._await_head()
 
@@ -71,6 +76,18 @@ class Protocol(H11Protocol):
         super().on_response_complete()
         if not self.transport.is_closing():
             self._idle[self] = None
+
+    def shutdown(self) -> None:
+        """The server was told to stop. The client cannot know it yet, so its next request may be on its way."""
+        self._stops = True
+        if self in self._idle:
+            self.loop.call_later(STOP_SECONDS, self._end_idle)
+        else:
+            super().shutdown()
+
+    def _end_idle(self) -> None:
+        if self in self._idle and not self.transport.is_closing():
+            super().shutdown()
 
     def _await_head(self) -> None:
         self._idle[self] = None
