@@ -6,17 +6,22 @@ time, so reading ends there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, LargeBinary, Select, Text, cast, func, literal, or_, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
+from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.schema.columns import CodedText, JsonText, Key
 
+T = TypeVar("T")
+
 LARGEST = 8 * 1024 * 1024
 """Maximum bytes of the rows of a page, as they are stored."""
+_SHORT = 64 * 1024
+"""Bytes of rows that the event loop decodes itself."""
 OF_ROW = 100
 """About the bytes of the short columns of a row."""
 SIZE, FOUND = "row_bytes", "rows_found"
@@ -24,10 +29,15 @@ SIZE, FOUND = "row_bytes", "rows_found"
 
 
 class Rows(NamedTuple):
-    """The rows of a page, and whether more follow."""
+    """The rows of a page, whether more follow, and the bytes of the rows."""
 
     rows: Sequence[Mapping[str, Any]]
     more: bool
+    size: int
+
+    def aside(self, work: Callable[[], T]) -> T:
+        """The result of work on the rows: in a thread if they are long and the event loop asks."""
+        return work() if self.size < _SHORT else apart_from_loop(work)
 
 
 def fetch_rows(sql: ReadSql, statement: Select[Any], limit: int, *order: str, newest_first: bool = False) -> Rows:
@@ -37,21 +47,42 @@ def fetch_rows(sql: ReadSql, statement: Select[Any], limit: int, *order: str, ne
     else:
         size = size_of(sql.dialect, statement.selected_columns).label(SIZE)
         bounded = _in_order(statement.add_columns(size, literal(0).label(FOUND)), limit, order, newest_first)
-    rows, more = take(sql.execute(bounded).mappings(), limit)
-    return Rows([{name: row[name] for name in row if name not in (SIZE, FOUND)} for row in rows], more)
+    found = take(sql.execute(bounded).mappings(), limit)
+    rows = [{name: row[name] for name in row if name not in (SIZE, FOUND)} for row in found.rows]
+    return found._replace(rows=rows)
 
 
 def take(found: Iterable[Any], limit: int) -> Rows:
-    """The rows that fit. `found` has one more than `limit` rows, if there are so many."""
-    rows: list[Mapping[str, Any]] = []
-    size = count = 0
-    for row in found:
-        size += row[SIZE]
-        if len(rows) == limit or (rows and size > LARGEST):
-            return Rows(rows, more=True)
-        count = row[FOUND]
-        rows.append(row)
-    return Rows(rows, more=count > len(rows))
+    """The rows that fit. `found` has one more than `limit` rows, if there are so many. A row is decoded when it is
+    taken: PostgreSQL's driver does so in the event loop, so long ones are taken in a thread.
+    """
+    taking = _Taking(found, limit)
+    taking.take(_SHORT)
+    if taking.size > _SHORT:
+        apart_from_loop(lambda: taking.take(LARGEST))
+    return Rows(taking.rows, taking.more, taking.size)
+
+
+class _Taking:
+    """What was taken so far of the rows that were found."""
+
+    def __init__(self, found: Iterable[Any], limit: int) -> None:
+        self.rows: list[Mapping[str, Any]] = []
+        self.more = False
+        self.size = 0
+        self._pending, self._limit = iter(found), limit
+
+    def take(self, most: int) -> None:
+        """Takes rows until they have more than `most` bytes, or the page ends."""
+        for row in self._pending:
+            self.size += row[SIZE]
+            if len(self.rows) == self._limit or (self.rows and self.size > LARGEST):
+                self.more = True
+                return
+            self.rows.append(row)
+            self.more = row[FOUND] > len(self.rows)
+            if self.size > most:
+                return
 
 
 def _fitting(statement: Select[Any], limit: int, order: Sequence[str], newest_first: bool) -> Select[Any]:

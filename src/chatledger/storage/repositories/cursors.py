@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -64,21 +64,26 @@ def to_page(found: Rows, read: Callable[[Any], T], *key: str, of: str = "") -> P
 
     The error of a damaged row goes into the page. It is raised if the row's place in the list is damaged too.
     """
-    items: list[T] = []
-    damaged: list[Any] = []
-    for row in found.rows:
-        try:
-            items.append(read(row))
-        except ChatLedgerError as error:
-            if not is_damage(error):
-                raise
-            damaged.append(error)
+    items, damaged = found.aside(lambda: _read_rows(found.rows, read))
     if not found.more:
         return Page(items, None, damaged)
     place = [found.rows[-1][name] for name in key]
     if any(isinstance(value, Undecoded) for value in place):
         raise damaged[-1]
     return Page(items, write_cursor(*([of] if of else []), *place), damaged)
+
+
+def _read_rows(rows: Iterable[Any], read: Callable[[Any], T]) -> tuple[list[T], list[Any]]:
+    items: list[T] = []
+    damaged: list[Any] = []
+    for row in rows:
+        try:
+            items.append(read(row))
+        except ChatLedgerError as error:
+            if not is_damage(error):
+                raise
+            damaged.append(error)
+    return items, damaged
 
 
 def page_size(limit: int) -> int:

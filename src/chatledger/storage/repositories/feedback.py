@@ -27,7 +27,7 @@ from chatledger.errors import (
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import WriteSql, insert_if_absent
+from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
 from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.compare import compare_rows, read_scores
 from chatledger.storage.repositories.cursors import read_cursor, to_page
@@ -219,8 +219,12 @@ async def list_scores(
         place = tuple_(scores.c.created_at, scores.c.feedback_id)
         statement = statement.where(place < _place(*read_cursor(cursor, datetime, str)))
     key = ("created_at", "feedback_id")
-    found = await scope.read(lambda sql: fetch_rows(sql, statement, limit, *key, newest_first=True))
-    return to_page(found, lambda row: to_feedback(scope.tenant, row), *key)
+
+    def read(sql: ReadSql) -> Page[Feedback]:
+        found = fetch_rows(sql, statement, limit, *key, newest_first=True)
+        return to_page(found, lambda row: to_feedback(scope.tenant, row), *key)
+
+    return await scope.read(read)
 
 
 async def summarize_scores(

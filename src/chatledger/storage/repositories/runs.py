@@ -17,7 +17,7 @@ from chatledger.models.secrets import masked
 from chatledger.storage.append.run_end import ended_by_ledger
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
-from chatledger.storage.repositories.bounded import Rows, fetch_rows
+from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
 from chatledger.storage.repositories.many import chunks, read_ids
 from chatledger.storage.repositories.owned import owned
@@ -182,10 +182,10 @@ def _list_of_status(
     ends, found = end.subquery("ends"), said.subquery("found")
     own = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == found.c.run_id)
     joined = ends.outerjoin(found.join(runs, own), true())
-    rows, more = fetch_rows(sql, select(runs, ends).select_from(joined), limit, "run_id")
-    last_id, count = rows[0]["last_id"], rows[0]["scanned"]
-    own_rows = [{name: row[name] for name in runs.c.keys()} for row in rows if row["run_id"] is not None]  # noqa: SIM118
-    page = to_page(Rows(own_rows, more), lambda row: to_run(tenant, row), "run_id")
+    rows = fetch_rows(sql, select(runs, ends).select_from(joined), limit, "run_id")
+    last_id, count = rows.rows[0]["last_id"], rows.rows[0]["scanned"]
+    own_rows = [{name: row[name] for name in runs.c.keys()} for row in rows.rows if row["run_id"] is not None]  # noqa: SIM118
+    page = to_page(rows._replace(rows=own_rows), lambda row: to_run(tenant, row), "run_id")
     if page.next_cursor is not None or count < _SCANNED:
         return page
     if isinstance(last_id, Undecoded):
