@@ -31,9 +31,9 @@ from chatledger.storage.history.path import (
 )
 from chatledger.storage.history.window import END, Window, branch_column
 from chatledger.storage.repositories.cursors import part_of
-from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.places import At, seek
 from chatledger.storage.rows.encryption import damaged_cell, to_model
+from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import Mark, decode_json, encode_text, read_mark, write_mark
 

@@ -26,15 +26,15 @@ from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans, without
 from chatledger.storage.repositories.changes import empty_positions
 from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
-from chatledger.storage.repositories.feedback import COLUMNS, to_feedback
-from chatledger.storage.repositories.kv import KV_COLUMNS, to_value
-from chatledger.storage.repositories.outputs import to_agent, to_output
-from chatledger.storage.repositories.owned import own_thread
 from chatledger.storage.repositories.reencrypt import thread_count
-from chatledger.storage.repositories.runs import to_run
 from chatledger.storage.rows.changes import to_change
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
+from chatledger.storage.rows.feedback import FEEDBACK_COLUMNS, to_feedback
+from chatledger.storage.rows.kv import KV_COLUMNS, to_value
 from chatledger.storage.rows.messages import decode_each, is_damage
+from chatledger.storage.rows.outputs import to_agent, to_output
+from chatledger.storage.rows.owned import own_thread
+from chatledger.storage.rows.runs import to_run
 from chatledger.storage.schema.tables import agents, branches, feedback, kv, messages, outputs, revisions, runs, threads
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text
 
@@ -199,7 +199,7 @@ _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
 def _of_threads(table: Table, tenant: Tenant, first: str, last: str) -> Select[Any]:
     """The rows of a range of threads; the column `checked` is the thread."""
     if table is feedback:  # its own thread_id is that of the message that it is about, and may be NULL
-        columns = [feedback.c[name] for name in COLUMNS]
+        columns = [feedback.c[name] for name in FEEDBACK_COLUMNS]
         of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
         own = (runs.c.tenant_id == tenant.name, runs.c.thread_id >= first, runs.c.thread_id <= last)
         return select(*columns, runs.c.thread_id.label("checked")).select_from(runs.join(feedback, of_run)).where(*own)

@@ -27,9 +27,9 @@ from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.bulk import load_rows_of
 from chatledger.storage.repositories.creation import Made, make_thread
-from chatledger.storage.repositories.owned import own_thread
 from chatledger.storage.repositories.places import At, seek
 from chatledger.storage.repositories.thread_list import find_thread
+from chatledger.storage.rows.owned import own_thread
 from chatledger.storage.schema.tables import threads
 from chatledger.storage.schema.text import encode_key
 

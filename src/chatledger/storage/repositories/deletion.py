@@ -19,8 +19,8 @@ from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.owned import own_thread, owned
 from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
 
 

@@ -31,14 +31,13 @@ from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
 from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.compare import compare_rows, read_scores
 from chatledger.storage.repositories.cursors import read_cursor, to_page
-from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.runs import find_run
-from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
+from chatledger.storage.rows.encryption import Tenant, encrypt_values
+from chatledger.storage.rows.feedback import FEEDBACK_COLUMNS, to_feedback
+from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import feedback, kept_scores, messages, runs
 
-COLUMNS = tuple(column.name for column in feedback.c if column.name in {*Feedback.model_fields, "call_idx"})
-"""The columns of a Feedback. `to_feedback` reads them."""
 _TARGET = ("run_id", "branch", "seq", "call_idx", "key", "user_id")
 """Scores with the same values in these columns are about the same thing: only the latest of them counts."""
 _WHAT_WAS_SAID = {*("run_id", "key", "score", "kwargs", "author", "source", "message_id"), "user_id", "call_index"}
@@ -122,13 +121,6 @@ def retract(sql: WriteSql, tenant: Tenant, feedback_id: str, now: datetime) -> F
     return retracted
 
 
-def to_feedback(tenant: Tenant, row: Any) -> Feedback:
-    """Raises DamagedCell and EncryptionError."""
-    decrypted = decrypt_values(tenant, feedback, {name: row[name] for name in COLUMNS})
-    call_index = decrypted.pop("call_idx")
-    return to_model(Feedback, feedback, row, {**decrypted, "call_index": call_index}, {"call_index": "call_idx"})
-
-
 # --- The scores that count --------------------------------------------------------------------------------------------
 
 
@@ -188,7 +180,7 @@ def select_scores(scores: FromClause, tenant: Tenant) -> Select[Any]:
     """A score from before the column `message_id` takes it from the message in its place."""
     place = (scores.c[name] == messages.c[name] for name in ("thread_id", "branch", "seq"))
     target = and_(messages.c.tenant_id == tenant.name, *place)
-    columns = [scores.c[name] for name in COLUMNS if name != "message_id"]
+    columns = [scores.c[name] for name in FEEDBACK_COLUMNS if name != "message_id"]
     message_id = func.coalesce(scores.c.message_id, messages.c.message_id).label("message_id")
     return select(*columns, message_id).select_from(scores.outerjoin(messages, target))
 

@@ -18,12 +18,13 @@ from chatledger.errors import ChatLedgerError
 from chatledger.models import ChatMessage, Feedback, Run, ToolCall
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
-from chatledger.storage.repositories.feedback import current_scores, select_scores, to_feedback
-from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.feedback import current_scores, select_scores
 from chatledger.storage.repositories.pieces import Piece, fetch_pieces
-from chatledger.storage.repositories.runs import to_run
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
+from chatledger.storage.rows.feedback import to_feedback
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_each, is_damage
+from chatledger.storage.rows.owned import owned
+from chatledger.storage.rows.runs import to_run
 from chatledger.storage.schema.columns import Key, Moment, Undecoded
 from chatledger.storage.schema.tables import branches, feedback, runs, threads
 from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text, to_microseconds

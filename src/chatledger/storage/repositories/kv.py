@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 
 from chatledger.errors import InvalidArgument, LimitExceeded, TenantOnly, ThreadNotFound, VersionConflict
 from chatledger.models import KvValue, Page
@@ -15,8 +15,9 @@ from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, stor
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.bounded import FOUND, LARGEST, SIZE, fetch_rows, size_of, take
 from chatledger.storage.repositories.cursors import read_cursor, to_page
-from chatledger.storage.repositories.owned import own_thread, owned
-from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_values, to_model
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.kv import KV_COLUMNS, to_value
+from chatledger.storage.rows.owned import own_thread, owned
 from chatledger.storage.schema.tables import kv, threads
 from chatledger.storage.schema.text import decode_text, encode_key
 
@@ -82,20 +83,6 @@ def _require_scope(sql: ReadSql, tenant: Tenant, place: KvPlace, *, lock: bool =
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
-
-KV_COLUMNS: tuple[ColumnElement[Any], ...] = (
-    *(kv.c[name] for name in ("kind", "scope_id", "namespace", "key", "version", "updated_at")),
-    type_coerce(kv.c.value, Text()).label("value"),
-)
-"""The columns that `to_value` reads. The value is read as it is stored, because a stored null is a value."""
-
-
-def to_value(tenant: Tenant, row: Any) -> KvValue:
-    """Raises DamagedCell and EncryptionError."""
-    fields = decrypt_values(tenant, kv, {name: row[name] for name in row if name != "value"})
-    value = decrypt_json(tenant, kv, "value", row)
-    given = {name: fields[name] for name in ("key", "version", "updated_at")}
-    return to_model(KvValue, kv, row, {**given, "value": value})
 
 
 def _of(tenant: Tenant, place: KvPlace) -> ColumnElement[bool]:

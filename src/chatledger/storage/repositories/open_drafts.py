@@ -15,8 +15,8 @@ from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant, decrypt_values
+from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.tables import branches, messages
 from chatledger.storage.schema.text import encode_json, encode_key
 

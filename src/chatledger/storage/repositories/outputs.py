@@ -16,7 +16,8 @@ from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.threads import require_thread
-from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
+from chatledger.storage.rows.encryption import Tenant, encrypt_values
+from chatledger.storage.rows.outputs import to_agent, to_output
 from chatledger.storage.schema.tables import agents, outputs
 from chatledger.storage.schema.text import encode_key
 
@@ -75,12 +76,6 @@ def _list_outputs(sql: ReadSql, tenant: Tenant, thread_id: str) -> list[Output]:
     return [to_output(tenant, row) for row in rows]
 
 
-def to_output(tenant: Tenant, row: Any) -> Output:
-    """Raises DamagedCell and EncryptionError."""
-    decrypted = decrypt_values(tenant, outputs, row)
-    return to_model(Output, outputs, row, {name: decrypted[name] for name in Output.model_fields})
-
-
 # --- Agents -----------------------------------------------------------------------------------------------------------
 
 
@@ -132,9 +127,3 @@ def _list_agents(sql: ReadSql, tenant: Tenant, thread_id: str) -> list[ThreadAge
     require_thread(sql, tenant, thread_id)
     rows = sql.execute(select(agents).where(_agents_of(tenant, thread_id)).order_by(agents.c.idx)).mappings()
     return [to_agent(tenant, row) for row in rows]
-
-
-def to_agent(tenant: Tenant, row: Any) -> ThreadAgent:
-    """Raises DamagedCell and EncryptionError."""
-    decrypted = decrypt_values(tenant, agents, row)
-    return to_model(ThreadAgent, agents, row, {name: decrypted[name] for name in ThreadAgent.model_fields})

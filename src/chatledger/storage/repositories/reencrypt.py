@@ -20,9 +20,9 @@ from chatledger.models import Progress
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, Row, WriteSql
 from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.thread_ids import threads_after
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
+from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_text
 

@@ -20,13 +20,11 @@ from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
 from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
 from chatledger.storage.repositories.many import chunks, read_ids
-from chatledger.storage.repositories.owned import owned
-from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values, to_model
+from chatledger.storage.rows.encryption import Tenant, damaged_cell, encrypt_values
+from chatledger.storage.rows.owned import owned
+from chatledger.storage.rows.runs import USAGE_COLUMNS, to_run, to_usage
 from chatledger.storage.schema.columns import Undecoded
 from chatledger.storage.schema.tables import runs, threads
-
-_USAGE = ("input_tokens", "output_tokens", "total_tokens", "usage_details", "cost")
-
 
 _SCANNED = 10_000
 """The most runs that a page of one status reads."""
@@ -62,13 +60,6 @@ def _lock_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Run | None:
     """The run, locked against changes until the transaction ends."""
     row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
     return None if row is None else to_run(tenant, row)
-
-
-def to_run(tenant: Tenant, row: Any) -> Run:
-    """Raises DamagedCell and EncryptionError."""
-    decrypted = decrypt_values(tenant, runs, row)
-    fields = {name: decrypted[name] for name in row if name not in ("tenant_id", *_USAGE)}
-    return to_model(Run, runs, row, {**fields, "usage": _usage(row)})
 
 
 def without_secrets(run: Run) -> Run:
@@ -132,26 +123,20 @@ def count_usage(sql: WriteSql, tenant: Tenant, run_id: str, usage: Usage) -> Non
     application ended as completed or failed stays as it is. So does one that would be beyond the columns: what a
     provider counts must not cost the message.
     """
-    columns = [runs.c[name] for name in _USAGE]
+    columns = [runs.c[name] for name in USAGE_COLUMNS]
     held = select(*columns).where(_key(tenant, run_id), runs.c.status.in_(("running", "cancelled"))).with_for_update()
     row = sql.execute(held).mappings().one_or_none()
     if row is None:
         return
     try:
-        total = usage if (stored := _usage(row)) is None else stored + usage
+        total = usage if (stored := to_usage(row)) is None else stored + usage
     except (ValidationError, DamagedCell):
         return
     sql.execute(update(runs).where(_key(tenant, run_id)).values(**_usage_columns(total)))
 
 
-def _usage(row: Any) -> Usage | None:
-    reported = {name.removeprefix("usage_"): row[name] for name in _USAGE}
-    said = any(value is not None for value in reported.values())
-    return to_model(Usage, runs, row, reported, {"details": "usage_details"}) if said else None
-
-
 def _usage_columns(usage: Usage) -> dict[str, Any]:
-    return {name: getattr(usage, name.removeprefix("usage_")) for name in _USAGE}
+    return {name: getattr(usage, name.removeprefix("usage_")) for name in USAGE_COLUMNS}
 
 
 def list_runs(

@@ -28,11 +28,11 @@ from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
 from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, write_cursor
-from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.pieces import fetch_pieces, fetch_some
 from chatledger.storage.repositories.search_text import OF_A_VALUE, Query, most_values, plain
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
 from chatledger.storage.rows.messages import is_damage
+from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.columns import Key, Moment, can_decode
 from chatledger.storage.schema.tables import branches, message_parts, messages, threads, tool_calls
 from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text, to_microseconds

@@ -19,7 +19,6 @@ from chatledger.models import LedgerStats, RunPrices
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories.feedback import current_scores
-from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.prices import read_prices
 from chatledger.storage.repositories.usage import (
     UsageFilter,
@@ -33,6 +32,7 @@ from chatledger.storage.repositories.usage import (
     to_day,
 )
 from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.tables import feedback, messages, runs, threads
 
 _NOTHING = {"messages": 0, "threads": 0, "users": 0, "scores": 0, "runs": 0, "runs_without_cost": 0}

@@ -8,8 +8,8 @@ from sqlalchemy import and_, select
 
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.tables import threads
 
 _THREADS = 500

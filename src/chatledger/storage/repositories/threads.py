@@ -15,11 +15,11 @@ from chatledger.models.base import refusing
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.check import require_level
 from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.repositories.owned import own_thread
 from chatledger.storage.repositories.thread_list import (
     find_thread,
 )
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
+from chatledger.storage.rows.owned import own_thread
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_key
 

@@ -23,9 +23,9 @@ from chatledger.models import RunPrices, Usage, UsageSummary
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
 from chatledger.storage.drivers.sql import ReadSql
-from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.prices import list_price
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
+from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.columns import Ciphertext, Undecoded
 from chatledger.storage.schema.tables import runs, threads
 
