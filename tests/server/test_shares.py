@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import threading
 from typing import Any
 
 import httpx
 import pytest
 from starlette.requests import Request
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, TextPart
+from chatledger.models import weight
 from chatledger.server import ServerLimits, create_app, state
-from chatledger.server.shares import HeldBodies
+from chatledger.server.shares import HeldBodies, Who
 from tests.server.conftest import by_header, client_of, json_of, listening, until
 
 
@@ -55,6 +57,29 @@ async def test_a_caller_overtakes_the_many_searches_of_another(ledger: Ledger, m
         for answer in await asyncio.gather(*searches):
             assert len(json_of(answer)["items"]) == 1
     assert (places.requests, places.lines) == ({}, {})
+
+
+async def test_a_caller_overtakes_the_many_long_answers_of_another(ledger: Ledger) -> None:
+    """One thread writes all long answers, and the callers take turns."""
+    long = [ChatMessage(role="user", content=[TextPart(text="a")] * 2_000)] * 3
+    for name in ("eve", "ada"):
+        await ledger.user(name).messages.append(name, long, create=True)
+    opened, order = threading.Event(), list[str]()
+
+    async def read(client: httpx.AsyncClient, name: str) -> None:
+        json_of(await client.get(f"/v1/threads/{name}/messages?format=openai-chat"))
+        order.append(name)
+
+    async with listening(create_app(ledger, authenticate=by_header)) as port, user_of(port, "eve") as eve:
+        weight._LONG_WORK.submit(opened.wait, 30)
+        async with user_of(port, "ada") as ada, asyncio.TaskGroup() as tasks:
+            for _ in range(8):
+                tasks.create_task(read(eve, "eve"))
+            await until(lambda: len(weight._LONG_WORK._waiting.get(Who("default", "eve", False), ())) == 8)
+            tasks.create_task(read(ada, "ada"))
+            await until(lambda: len(weight._LONG_WORK._waiting) == 2)
+            opened.set()
+    assert "ada" in order[:2]
 
 
 async def test_requests_of_a_caller_beyond_the_limit_wait_in_order(

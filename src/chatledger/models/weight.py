@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -44,4 +49,68 @@ def is_light(*values: object) -> bool:
 
 async def apart(work: Callable[[], T], *values: object) -> T:
     """The result of work on the values: in a thread, unless they are light."""
-    return work() if is_light(*values) else await asyncio.to_thread(work)
+    return work() if is_light(*values) else await in_thread(work)
+
+
+# --- Threads ----------------------------------------------------------------------------------------------------------
+
+CALLER: ContextVar[Hashable] = ContextVar("chatledger_caller", default=None)
+"""For whom the work is. A server sets it for each request."""
+
+
+class FairPool:
+    """Threads in which the callers take turns, so that one with much work does not keep the others waiting."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(threads, name)
+        self._lock = threading.Lock()
+        self._waiting: dict[Hashable, deque[Callable[[], None]]] = {}
+        """The work of each caller, of the one whose turn is next first."""
+
+    def submit(self, work: Callable[..., T], *given: Any) -> Future[T]:
+        future, context = Future[T](), copy_context()
+        with self._lock:
+            self._waiting.setdefault(CALLER.get(), deque()).append(lambda: context.run(_run, future, work, *given))
+        self._threads.submit(self._run_next)
+        return future
+
+    def _run_next(self) -> None:
+        with self._lock:
+            caller = next(iter(self._waiting))
+            waiting = self._waiting.pop(caller)
+            run = waiting.popleft()
+            if waiting:
+                self._waiting[caller] = waiting  # behind the others
+        run()
+
+    def shutdown(self) -> None:
+        """Wait for what was submitted."""
+        self._threads.shutdown()
+
+
+def _run(future: Future[T], work: Callable[..., T], *given: Any) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(work(*given))
+    except BaseException as error:
+        future.set_exception(error)
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """The result of long work. One thread does it for all: several would take turns at the interpreter's lock, and the
+    event loop would wait for each of them. An application's function is called elsewhere, since it may take any time.
+    """
+    return await asyncio.wrap_future(_LONG_WORK.submit(work))
+
+
+def _begin() -> None:
+    """At the beginning, and in a forked process, which has no threads."""
+    global _LONG_WORK
+    _LONG_WORK = FairPool(1, "chatledger-long-work")
+
+
+_LONG_WORK: FairPool
+_begin()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin)

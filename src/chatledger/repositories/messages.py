@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -45,7 +44,7 @@ from chatledger.models import (
 from chatledger.models.base import read_moment
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
-from chatledger.models.weight import apart
+from chatledger.models.weight import apart, in_thread
 from chatledger.models.windows import Window
 from chatledger.removed import names_removed
 from chatledger.repositories.history import History, Prompt, PromptFormat, history_of
@@ -753,4 +752,4 @@ async def _encoded(messages: Sequence[Any], make: Callable[[], T], beside: Any =
     """What `make` makes of the messages and of a value beside them; in a thread if they are long, so that the event
     loop goes on.
     """
-    return await asyncio.to_thread(make) if is_long_batch(messages, beside) else make()
+    return await in_thread(make) if is_long_batch(messages, beside) else make()

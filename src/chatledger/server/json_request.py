@@ -4,7 +4,6 @@ a limited number of values.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import sys
@@ -17,6 +16,7 @@ from starlette.types import Receive, Scope
 from chatledger.models.json import MAX_DEPTH, Place
 from chatledger.models.json_scan import scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
+from chatledger.models.weight import in_thread
 from chatledger.server.request_cookies import PlainRequest
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class JsonRequest(PlainRequest):
 
     async def json(self) -> Any:
         body = await self.body()
-        return read_body(body) if len(body) < _LARGE else await asyncio.to_thread(self._read, body)
+        return read_body(body) if len(body) < _LARGE else await in_thread(lambda: self._read(body))
 
     def _read(self, body: bytes) -> Any:
         value = read_body(body)

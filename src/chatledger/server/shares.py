@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from chatledger.models.weight import CALLER
 from chatledger.server.access import Caller
 
 _PLACE = "place"
@@ -97,6 +98,7 @@ class Share:
             await send(message)
 
         scope["state"][_PLACE] = place
+        CALLER.set(who)
         try:
             await self._app(scope, receive, sending)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from starlette.responses import Response
 from chatledger.ledger import Ledger
 from chatledger.models import Branch, ChatMessage, Cursor, Feedback, Newest, Oldest
 from chatledger.models.parts import MediaPart
-from chatledger.models.weight import apart
+from chatledger.models.weight import apart, in_thread
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import History, history_of, with_draft
 from chatledger.server.json_response import plain
@@ -116,7 +115,7 @@ async def _show(request: Request, ledger: Ledger, thread_id: str, window: Window
             None if message.message_id is None else link(root, "threads", thread_id, "media", message.message_id, index)
         )
 
-    shown = await asyncio.to_thread(Renderer(source).show, with_draft(history), beside)
+    shown = await in_thread(lambda: Renderer(source).show(with_draft(history), beside))
     return await page(
         request,
         template,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from chatledger.errors import ChatLedgerError
 from chatledger.models.json import dumps
+from chatledger.models.weight import in_thread
 from chatledger.server.page.static import VERSION
 from chatledger.server.problems import problem_of
 from chatledger.server.request_cookies import PlainRoute
@@ -98,7 +98,7 @@ async def page(
         "query": "",
         "in_file": False,
     }
-    text = await asyncio.to_thread(render, name, **{**shared, **context})
+    text = await in_thread(lambda: render(name, **{**shared, **context}))
     return HTMLResponse(text, status, {**HEADERS, **(headers or {})})
 
 

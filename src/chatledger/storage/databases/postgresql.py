@@ -5,7 +5,6 @@ A small history and nearly every append are one statement. Everything else is pl
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import greenlet_spawn
 
 from chatledger.models import Appended
+from chatledger.models.weight import in_thread
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
@@ -282,7 +282,7 @@ class PostgresqlDatabase(OpenDatabase):
                 return None
             raise
         if is_long(*(map(column, rows) for column in LONG_OF)):
-            return await asyncio.to_thread(read_page, window, rows)
+            return await in_thread(lambda: read_page(window, rows))
         return read_page(window, rows)
 
     # --- Work on one connection, inside a greenlet

@@ -22,6 +22,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from chatledger.errors import ChatLedgerError, OutcomeUnknown, RunConflict, StorageError, VersionConflict
 from chatledger.models import Appended
+from chatledger.models.weight import in_thread
 from chatledger.storage.append.attempt import (
     Attempted,
     appended,
@@ -262,7 +263,7 @@ class PostgresqlAppend:
 async def _apart(request: AppendRequest, work: Callable[..., T], *given: Any) -> T:
     """The result of the work, which is done in a thread if it encrypts many words."""
     is_long = request.tenant.encryption is not None and request.characters >= LONG
-    return await asyncio.to_thread(work, *given) if is_long else work(*given)
+    return await in_thread(lambda: work(*given)) if is_long else work(*given)
 
 
 async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any, T], timeout: float) -> T:

@@ -12,10 +12,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from chatledger.errors import RunConflict, StorageError
 from chatledger.models import Appended
+from chatledger.models.weight import FairPool
 from chatledger.storage.append.attempt import attempt, plan_on_cached_tip, write_plan
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
@@ -170,12 +172,12 @@ class _Readers:
 
     def __init__(self) -> None:
         self._first = ThreadPoolExecutor(1, thread_name_prefix="chatledger-reader")
-        self._others = ThreadPoolExecutor(READERS - 1, thread_name_prefix="chatledger-reader")
+        self._others = FairPool(READERS - 1, "chatledger-reader")
         self._latest: Future[Any] | None = None
 
     def submit(self, work: Callable[P, T], *given: P.args, **options: P.kwargs) -> Future[T]:
         if self._latest is not None and not self._latest.done():
-            return self._others.submit(work, *given, **options)
+            return self._others.submit(partial(work, *given, **options))
         self._latest = future = self._first.submit(work, *given, **options)
         return future
 

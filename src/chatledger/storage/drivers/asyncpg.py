@@ -18,6 +18,7 @@ from sqlalchemy import Engine, PoolProxiedConnection, QueuePool, event
 from sqlalchemy.util import await_only, greenlet_spawn
 from sqlalchemy.util.concurrency import in_greenlet
 
+from chatledger.models.weight import in_thread
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.gate import CLOSED, Gate
 from chatledger.storage.drivers.hang_up import hang_up, until_cancelled
@@ -409,7 +410,7 @@ def apart_from_loop(work: Callable[[], T]) -> T:
 
 def apart(work: Callable[[], T]) -> T:
     """The result of the work in a thread, while the greenlet waits."""
-    return await_only(asyncio.to_thread(work))
+    return await_only(in_thread(work))
 
 
 def is_long(*columns: Cells) -> bool:

@@ -7,7 +7,6 @@ The target is the place of the message and not its id, because the place is neve
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +25,7 @@ from chatledger.errors import (
 )
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
 from chatledger.models.json import same_json
+from chatledger.models.weight import in_thread
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
 from chatledger.storage.repositories.bounded import fetch_rows
@@ -240,7 +240,7 @@ async def compare_scores(
     scores = current_scores(*which.of(tenant), columns=("run_id", "score", "created_at"))
     kept = which.of_kept(tenant)
     rows = await scope.read(lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept))
-    return await asyncio.to_thread(compare_rows, rows, tenant, by)
+    return await in_thread(lambda: compare_rows(rows, tenant, by))
 
 
 def _summary(scores: FromClause) -> Select[Any]:

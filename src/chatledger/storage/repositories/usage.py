@@ -7,7 +7,6 @@ reads a row for each run. With prices, each run without a cost has a row of its 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -22,6 +21,7 @@ from chatledger.errors import InvalidArgument
 from chatledger.models import RunPrices, Usage, UsageSummary
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
+from chatledger.models.weight import in_thread
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories.prices import list_price
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
@@ -203,7 +203,7 @@ async def summarize_usage(
     """
     long = len(rows) > _FEW or any(map(is_metadata, groups))
     if prices is list_price or (prices is None and long):
-        return await asyncio.to_thread(sum_usage, rows, tenant, groups, prices)
+        return await in_thread(lambda: sum_usage(rows, tenant, groups, prices))
     return sum_usage(rows, tenant, groups, prices)
 
 
