@@ -90,7 +90,7 @@ SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.a
 FROM {{schema}}threads t
 LEFT JOIN {{schema}}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
-WHERE t.tenant_id = :tenant AND t.thread_id = :thread
+WHERE t.tenant_id = :tenant AND t.thread_id = :thread AND (:user::text IS NULL OR t.user_id = :user::text)
 LIMIT 1
 """
 

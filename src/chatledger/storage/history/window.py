@@ -102,7 +102,8 @@ class Window:
     @property
     def place(self) -> dict[str, Any]:
         """The parameters that name the branch in a statement."""
-        return {"tenant": self.tenant.key, "thread": self.thread, "branch": branch_column(self.branch)}
+        of_thread = {"tenant": self.tenant.key, "user": self.tenant.user, "thread": self.thread}
+        return {**of_thread, "branch": branch_column(self.branch)}
 
     @property
     def size(self) -> int | None:

@@ -33,7 +33,7 @@ from chatledger.storage.history.window import END, Window, branch_column
 from chatledger.storage.repositories.cursors import part_of
 from chatledger.storage.repositories.places import At, seek
 from chatledger.storage.rows.encryption import damaged_cell, to_model
-from chatledger.storage.rows.owned import owned
+from chatledger.storage.rows.owned import of_thread, own_thread
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import Mark, decode_json, encode_text, read_mark, write_mark
 
@@ -44,7 +44,9 @@ def _key(window: Window) -> dict[str, str]:
 
 
 def own_rows(table: Table, window: Window) -> Any:
-    return and_(owned(table, window.tenant), table.c.thread_id == window.thread_id)
+    if table is threads:
+        return own_thread(window.tenant, window.thread_id)
+    return of_thread(table, window.tenant, window.thread_id)
 
 
 async def fork_at(

@@ -20,7 +20,7 @@ from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.owned import own_thread, owned
+from chatledger.storage.rows.owned import of_thread, own_thread, owned
 from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
 
 
@@ -93,7 +93,7 @@ def hold_branches(sql: WriteSql, tenant: Tenant, thread_id: str) -> None:
 
 
 def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
-    own = and_(owned(branches, tenant), branches.c.thread_id == thread_id)
+    own = of_thread(branches, tenant, thread_id)
     return select(branches.c.branch).where(own).order_by(branches.c.branch).with_for_update()
 
 

@@ -34,7 +34,7 @@ from chatledger.storage.repositories.cursors import read_cursor, to_page
 from chatledger.storage.repositories.runs import find_run
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.feedback import FEEDBACK_COLUMNS, to_feedback
-from chatledger.storage.rows.owned import owned
+from chatledger.storage.rows.owned import of_thread, owned, owned_each
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import feedback, kept_scores, messages, runs
 
@@ -103,7 +103,7 @@ def _message_place(
 def retract(sql: WriteSql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedback:
     this = feedback.c.feedback_id == feedback_id
     columns = [feedback.c[name] for name in (*_TARGET, "created_at")]
-    said = sql.execute(select(*columns).where(owned(feedback, tenant), this)).mappings().one_or_none()
+    said = sql.execute(select(*columns).where(owned_each(feedback, tenant), this)).mappings().one_or_none()
     if said is None:
         raise FeedbackNotFound(feedback_id)
     if tenant.user_id not in (None, said["user_id"]):
@@ -154,14 +154,24 @@ class ScoreFilter:
 
     def of(self, tenant: Tenant) -> list[ColumnElement[bool]]:
         """The conditions on `feedback`."""
-        chosen = [owned(feedback, tenant), *_equal(feedback, key=self.key, user_id=self.user_id)]
-        if self.run_ids is not None:
+        chosen = [feedback.c.tenant_id == tenant.name, *_equal(feedback, key=self.key, user_id=self.user_id)]
+        of_run = [*self._of_owner(tenant), *_equal(runs, agent=self.agent, model=self.model)]
+        if self.run_ids is not None and not of_run:
             chosen.append(feedback.c.run_id.in_(self.run_ids))
-        of_run = _equal(runs, thread_id=self.thread_id, agent=self.agent, model=self.model)
+        elif self.run_ids is not None:  # the runs come first, or scores would be read of a run that is not the user's
+            of_run.append(runs.c.run_id.in_(self.run_ids))
         if of_run:
             ids = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, *of_run)
             chosen.append(feedback.c.run_id.in_(ids))
         return chosen
+
+    def _of_owner(self, tenant: Tenant) -> list[ColumnElement[bool]]:
+        """The conditions on `runs` that say whose they are."""
+        if self.thread_id is not None:
+            return [of_thread(runs, tenant, self.thread_id)]
+        if tenant.user_id is None:
+            return []
+        return [owned(runs, tenant) if self.run_ids is None else owned_each(runs, tenant)]
 
     def of_kept(self, tenant: Tenant) -> list[ColumnElement[bool]] | None:
         """The conditions on `kept_scores`, which have no thread, run or user; None if none of them can fit."""

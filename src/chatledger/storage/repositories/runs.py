@@ -21,7 +21,7 @@ from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
 from chatledger.storage.repositories.many import chunks, read_ids
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, encrypt_values
-from chatledger.storage.rows.owned import owned
+from chatledger.storage.rows.owned import of_thread, owned, owned_each
 from chatledger.storage.rows.runs import USAGE_COLUMNS, to_run, to_usage
 from chatledger.storage.schema.columns import Undecoded
 from chatledger.storage.schema.tables import runs, threads
@@ -31,7 +31,7 @@ _SCANNED = 10_000
 
 
 def _key(tenant: Tenant, run_id: str) -> Any:
-    return and_(owned(runs, tenant), runs.c.run_id == run_id)
+    return and_(owned_each(runs, tenant), runs.c.run_id == run_id)
 
 
 def find_run(sql: ReadSql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Run | None:
@@ -51,7 +51,7 @@ async def find_runs(scope: Scope, run_ids: Sequence[str]) -> dict[str, Run]:
 def _find_runs(sql: ReadSql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Run]:
     found: dict[str, Run] = {}
     for some in chunks(run_ids):
-        rows = sql.execute(select(runs).where(owned(runs, tenant), runs.c.run_id.in_(some))).mappings()
+        rows = sql.execute(select(runs).where(owned_each(runs, tenant), runs.c.run_id.in_(some))).mappings()
         found |= {row["run_id"]: to_run(tenant, row) for row in rows}
     return found
 
@@ -142,9 +142,7 @@ def _usage_columns(usage: Usage) -> dict[str, Any]:
 def list_runs(
     sql: ReadSql, tenant: Tenant, thread_id: str | None, status: RunStatus | None, limit: int, cursor: str | None
 ) -> Page[Run]:
-    wanted = [owned(runs, tenant)]
-    if thread_id is not None:
-        wanted.append(runs.c.thread_id == thread_id)
+    wanted = [owned(runs, tenant) if thread_id is None else of_thread(runs, tenant, thread_id)]
     if cursor is not None:
         wanted.append(runs.c.run_id > read_cursor(cursor, str)[0])
     if status is not None:

@@ -1,0 +1,128 @@
+"""What another user has costs a caller no more work than what nobody has, however much it is: else the time of an
+answer would tell that it exists. SQLite counts the steps of its statements, PostgreSQL the rows that it reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from chatledger import Feedback, Ledger
+from chatledger.errors import FeedbackNotFound, RunNotFound, ThreadNotFound
+from chatledger.storage.drivers import sqlite
+from tests.conftest import Database
+from tests.conversations import user
+from tests.storage.history.test_query_plans import rows_read
+from tests.storage.raw import query
+
+Call = Callable[[Ledger, str], Awaitable[Any]]
+NOBODYS, SMALL, LARGE = "nobody's", "bob's small", "bob's large"
+
+CALLS: dict[str, Call] = {
+    "list the scores of a thread": lambda eve, t: eve.feedback.list(thread_id=t),
+    "list all scores of a thread": lambda eve, t: eve.feedback.list(thread_id=t, events=True),
+    "sum the scores of a thread": lambda eve, t: eve.feedback.summary(thread_id=t),
+    "sum all scores of a thread": lambda eve, t: eve.feedback.summary(thread_id=t, events=True),
+    "sum the scores of an agent in a thread": lambda eve, t: eve.feedback.summary(thread_id=t, agent="a"),
+    "list the scores of a run": lambda eve, t: eve.feedback.list(run_id=run_of(t)),
+    "sum the scores of a run": lambda eve, t: eve.feedback.summary(run_id=run_of(t)),
+    "remove a score": lambda eve, t: eve.feedback.remove(f"score 0 of {t}"),
+    "record a score": lambda eve, t: eve.feedback.record(Feedback(run_id=run_of(t), key="k", score=1)),
+    "delete a thread": lambda eve, t: eve.threads.delete(t),
+    "count the rows of a thread": lambda eve, t: eve.threads.delete(t, dry_run=True),
+    "change the rules": lambda eve, t: eve.threads.update(t, rules="strict"),
+    "change the title": lambda eve, t: eve.threads.update(t, title="hers"),
+    "list the branches": lambda eve, t: eve.branches.list(t),
+    "list the runs": lambda eve, t: eve.runs.list(thread_id=t),
+    "list the runs that wait": lambda eve, t: eve.runs.list(thread_id=t, status="running"),
+    "find a run": lambda eve, t: eve.runs.find(run_of(t)),
+    "end a run": lambda eve, t: eve.runs.finish(run_of(t), status="completed"),
+    "find a thread": lambda eve, t: eve.threads.find(t),
+    "read the messages": lambda eve, t: eve.messages.history(t),
+    "append": lambda eve, t: eve.messages.append(t, [user("?")]),
+    "list the values": lambda eve, t: eve.kv.list(("thread", t)),
+}
+
+
+def run_of(thread_id: str) -> str:
+    return f"run 0 of {thread_id}"
+
+
+@pytest.fixture
+async def stored(database: Database) -> Database:
+    """Bob has a thread with little in it and one with much, and Eve has many threads."""
+    async with database.open() as ledger:
+        await store(ledger.user("bob"), SMALL, 1)
+        await store(ledger.user("bob"), LARGE, 60)
+        for number in range(60):
+            await store(ledger.user("eve"), f"eve's {number}", 1)
+    if database.kind == "postgresql":
+        await query(database, "ANALYZE")
+        name = database.url.rsplit("/", 1)[1].split("?")[0]
+        await query(database, f'ALTER DATABASE "{name}" SET enable_seqscan = off')  # as if it were large
+    return database
+
+
+async def store(ledger: Ledger, thread: str, count: int) -> None:
+    await ledger.threads.create(thread)
+    for number in range(count):
+        run_id = f"run {number} of {thread}"
+        await ledger.messages.append(thread, [user("?")], run_id=run_id)
+        score = Feedback(run_id=run_id, key="k", score=1, feedback_id=f"score {number} of {thread}")
+        await ledger.feedback.record(score)
+        more = score.model_copy(update={"run_id": run_of(thread), "feedback_id": f"another {number} of {thread}"})
+        await ledger.feedback.record(more)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One number, the steps of all connections of ours to SQLite from now on."""
+    connect = sqlite._connect
+    counted = [0]
+
+    def count() -> int:
+        counted[0] += 1
+        return 0
+
+    def counting(path: str, **options: Any) -> sqlite3.Connection:
+        connection = connect(path, **options)
+        connection.set_progress_handler(count, 1)
+        return connection
+
+    monkeypatch.setattr(sqlite, "_connect", counting)
+    return counted
+
+
+async def ask(ledger: Ledger, call: Call, thread: str) -> None:
+    with contextlib.suppress(ThreadNotFound, RunNotFound, FeedbackNotFound):
+        assert not list(await call(ledger.user("eve"), thread) or ())
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_another_users_thread_costs_the_work_of_none(stored: Database, steps: list[int], name: str) -> None:
+    work = await (steps_of if stored.kind == "sqlite" else rows_of)(stored, CALLS[name], steps)
+    nobodys, small, large = work
+    assert abs(large - small) <= 4  # of a key that is found deeper in its index
+    rows_and_owners = 100 if stored.kind == "sqlite" else 10
+    assert large - nobodys <= rows_and_owners, work
+
+
+async def steps_of(database: Database, call: Call, steps: list[int]) -> list[int]:
+    taken = []
+    async with database.open() as ledger:
+        for thread in (NOBODYS, SMALL, LARGE):
+            for _ in range(2):  # a first call fills caches
+                before = steps[0]
+                await ask(ledger, call, thread)
+            taken.append(steps[0] - before)
+    return taken
+
+
+async def rows_of(database: Database, call: Call, _: list[int]) -> list[int]:
+    read = [await rows_read(database, partial(ask, call=call, thread=one)) for one in (NOBODYS, SMALL, LARGE)]
+    return [one.total() for one in read]
