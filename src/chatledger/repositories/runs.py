@@ -19,7 +19,7 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.prices import read_prices
 from chatledger.storage.repositories.runs import find_run, finish_run, list_runs, start_run, without_secrets
-from chatledger.storage.repositories.usage import UsageFilter, read_groups, read_usage, summarize_usage
+from chatledger.storage.repositories.usage import UsageFilter, is_metadata, read_groups, read_usage, summarize_usage
 from chatledger.storage.schema.text import encode_key
 
 _STATUS = Kind("'running', 'completed', 'failed' or 'cancelled'", words=get_args(RunStatus))
@@ -157,14 +157,17 @@ class RunRepository:
         asked. Instead of True, `prices` can be a function: it gets the model, the usage and the time of the start, and
         returns a Decimal, or None if it does not know. Raises MissingExtra without the extra `prices`.
 
-        One statement, which reads each chosen run. A key of the metadata takes a row for each run into memory, and
-        `prices` one for each run without a cost; the price list takes about 80 µs for each. Raises DamagedCell if a
-        cost or a value to group by cannot be read.
+        One statement, which reads each chosen run. A key of the metadata takes a row for each run into memory, and a
+        statement for 250 of them; `prices` takes a row for each run without a cost, and the price list about 80 µs for
+        it. Raises DamagedCell if a cost or a value to group by cannot be read.
         """
         groups = read_groups(by)
         require(STR_OR_NONE, thread_id=thread_id, agent=agent, model=model)
         which = UsageFilter(thread_id, agent, model, read_moment("since", since), read_moment("until", until))
         tenant, list_price = self._scope.tenant, read_prices(prices)
         priced = list_price is not None
-        rows = await self._scope.read(lambda sql: read_usage(sql, tenant, which, groups, priced=priced))
+        by_metadata = any(map(is_metadata, groups))
+        rows = await self._scope.read(
+            lambda sql: read_usage(sql, tenant, which, groups, priced=priced), snapshot=by_metadata
+        )
         return await summarize_usage(rows, tenant, groups, list_price)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 from chatledger import Feedback, InvalidArgument, Ledger, Usage
+from chatledger.storage.repositories import usage as usage_rows
 from chatledger.types import FeedbackComparison
 from tests.conftest import KEYS, Database
 
@@ -186,22 +189,40 @@ async def test_metadata_is_read_on_an_encrypted_ledger(database: Database) -> No
         ]
 
 
-async def test_it_is_one_statement(ledger: Ledger) -> None:
-    await ledger.threads.create("t")
-    await add_run(ledger, "r", 1, 0, model="a", metadata={"v": 1})
-    seen: list[str] = []
+@pytest.fixture
+def seen() -> Iterator[list[str]]:
+    """The statements that are sent."""
+    sent: list[str] = []
 
     def listen(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(statement)
+        sent.append(statement)
 
     event.listen(Engine, "before_cursor_execute", listen)
-    try:
-        for by in ("model", "agent", "metadata.v"):
-            assert len(await ledger.feedback.compare("ok", by=by)) == 1
-            assert len(await ledger.runs.usage(by=by, prices=True)) == 1
-    finally:
-        event.remove(Engine, "before_cursor_execute", listen)
-    assert len(seen) == 6
+    yield sent
+    event.remove(Engine, "before_cursor_execute", listen)
+
+
+async def test_it_is_one_statement(ledger: Ledger, seen: list[str]) -> None:
+    await ledger.threads.create("t")
+    await add_run(ledger, "r", 1, 0, model="a")
+    seen.clear()
+    for by in ("model", "agent"):
+        assert len(await ledger.feedback.compare("ok", by=by)) == 1
+        assert len(await ledger.runs.usage(by=by, prices=True)) == 1
+    assert len(seen) == 4
+
+
+async def test_metadata_is_read_in_portions(ledger: Ledger, seen: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be much longer than the values to group by, and all of it was in memory at once."""
+    monkeypatch.setattr(usage_rows, "_PORTION", 10)
+    await ledger.threads.create("t")
+    for number in range(25):
+        await add_run(ledger, f"r{number}", 1, metadata={"v": number % 2, "w": "x" * 1_000})
+    for read in (partial(ledger.feedback.compare, "ok"), ledger.runs.usage):
+        seen.clear()
+        found = await read(by="metadata.v")
+        assert [one.runs for one in found] == [13, 12]
+        assert len([statement for statement in seen if "metadata" in statement]) == 3
 
 
 @pytest.mark.parametrize("by", ["user", "metadata.", "", None, ["model"]])

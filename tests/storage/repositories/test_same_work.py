@@ -30,6 +30,7 @@ CALLS: dict[str, Call] = {
     "sum all scores of a thread": lambda eve, t: eve.feedback.summary(thread_id=t, events=True),
     "sum the scores of an agent in a thread": lambda eve, t: eve.feedback.summary(thread_id=t, agent="a"),
     "list the scores of a run": lambda eve, t: eve.feedback.list(run_id=run_of(t)),
+    "sum the runs of a thread": lambda eve, t: eve.runs.usage("model", thread_id=t),
     "sum the scores of a run": lambda eve, t: eve.feedback.summary(run_id=run_of(t)),
     "remove a score": lambda eve, t: eve.feedback.remove(f"score 0 of {t}"),
     "record a score": lambda eve, t: eve.feedback.record(Feedback(run_id=run_of(t), key="k", score=1)),

@@ -38,15 +38,14 @@ from chatledger.models.runs import EXACT
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories.intervals import student, wilson
 from chatledger.storage.repositories.usage import (
-    as_stored,
     in_time,
     is_metadata,
     metadata_value,
     order,
-    read_metadata,
     readable,
     sum_of_costs,
     total_cost,
+    with_metadata,
 )
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.columns import ExactDecimal
@@ -77,8 +76,8 @@ def read_scores(
     moments: tuple[datetime | None, datetime | None],
     kept: Sequence[ColumnElement[bool]] | None,
 ) -> Sequence[Any]:
-    """A row for each group, in one statement; with a key of the metadata, a row for each run. `scores` are the current
-    scores, `kept` chooses those of erased threads that count as well.
+    """A row for each group, in one statement. With a key of the metadata, a row for each run, and further statements
+    read the key. `scores` are the current scores, `kept` chooses those of erased threads that count as well.
     """
     some = select(feedback.c.score).where(feedback.c.tenant_id == tenant.name, feedback.c.key == key).limit(_SAMPLE)
     centre = select(func.avg(some.subquery("some").c.score))
@@ -91,10 +90,8 @@ def read_scores(
     joined = each.join(runs, and_(runs.c.tenant_id == tenant.name, runs.c.run_id == each.c.run_id))
     if is_metadata(by):
         one = literal_column("1", Integer).label("runs")
-        statement = select(
-            runs.c.run_id, as_stored(runs.c.metadata).label("metadata"), one, *of_run, *_columns(each)
-        ).select_from(joined)
-        return sql.execute(statement).mappings().all()
+        statement = select(runs.c.run_id, one, *of_run, *_columns(each)).select_from(joined)
+        return with_metadata(sql, tenant, sql.execute(statement).mappings().all(), [by])
     run = select(runs.c[by].label("value"), *of_run, *_columns(each)).select_from(joined).subquery("run")
     grouped: Any = _grouped(sql.dialect, run)
     if kept is not None:
@@ -168,7 +165,7 @@ def compare_rows(rows: Iterable[Any], tenant: Tenant, by: str) -> Sequence[Feedb
 def _value(tenant: Tenant, by: str, row: Mapping[str, Any]) -> Any:
     if not is_metadata(by):
         return readable(runs, by, row["value"])
-    return metadata_value(read_metadata(tenant, row), by)
+    return metadata_value(row["metadata"], by)
 
 
 class _Group:

@@ -32,6 +32,7 @@ from chatledger.storage.repositories.bounded import fetch_rows
 from chatledger.storage.repositories.compare import compare_rows, read_scores
 from chatledger.storage.repositories.cursors import read_cursor, to_page
 from chatledger.storage.repositories.runs import find_run
+from chatledger.storage.repositories.usage import is_metadata
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.feedback import FEEDBACK_COLUMNS, to_feedback
 from chatledger.storage.rows.owned import of_thread, owned, owned_each
@@ -249,7 +250,9 @@ async def compare_scores(
     tenant = scope.tenant
     scores = current_scores(*which.of(tenant), columns=("run_id", "score", "created_at"))
     kept = which.of_kept(tenant)
-    rows = await scope.read(lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept))
+    rows = await scope.read(
+        lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept), snapshot=is_metadata(by)
+    )
     return await in_thread(lambda: compare_rows(rows, tenant, by))
 
 

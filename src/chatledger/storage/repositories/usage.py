@@ -7,7 +7,7 @@ reads a row for each run. With prices, each run without a cost has a row of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -22,10 +22,11 @@ from chatledger.models import RunPrices, Usage, UsageSummary
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
 from chatledger.models.weight import in_thread
+from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.repositories.prices import list_price
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
-from chatledger.storage.rows.owned import owned
+from chatledger.storage.rows.owned import of_thread, owned
 from chatledger.storage.schema.columns import Ciphertext, Undecoded
 from chatledger.storage.schema.tables import runs, threads
 
@@ -42,6 +43,8 @@ METADATA = "metadata."
 """The beginning of a word of `by` that names a key of the runs' metadata."""
 _MOST_GROUPS = 8
 """Each word takes time for each run."""
+_PORTION = 250
+"""Runs whose metadata is in memory at once."""
 _FEW = 100
 """Rows without metadata that the event loop sums."""
 _MICROSECONDS = 86_400_000_000
@@ -63,9 +66,10 @@ class UsageFilter:
     until: datetime | None = None
 
     def where(self, tenant: Tenant) -> list[ColumnElement[bool]]:
-        equal = {"thread_id": self.thread_id, "agent": self.agent, "model": self.model}
+        equal = {"agent": self.agent, "model": self.model}
         chosen = [runs.c[name] == value for name, value in equal.items() if value is not None]
-        return [owned(runs, tenant), *chosen, *in_time(runs.c.started_at, self.since, self.until)]
+        own = owned(runs, tenant) if self.thread_id is None else of_thread(runs, tenant, self.thread_id)
+        return [own, *chosen, *in_time(runs.c.started_at, self.since, self.until)]
 
 
 def in_time(column: ColumnElement[Any], since: datetime | None, until: datetime | None) -> list[ColumnElement[bool]]:
@@ -105,15 +109,16 @@ def order(value: Any) -> tuple[bool, str]:
 def read_usage(
     sql: ReadSql, tenant: Tenant, which: UsageFilter, groups: Sequence[str], *, priced: bool
 ) -> Sequence[Any]:
-    """A row for each group, in one statement. With a key of the metadata among the groups, a row for each run; if
-    `priced`, a row for each run without a cost, with all that its price depends on.
+    """A row for each group, in one statement; if `priced`, a row for each run without a cost, with all that its price
+    depends on. With a key of the metadata among the groups, a row for each run, and further statements read the keys.
     """
     run = _chosen_runs(sql.dialect, tenant, which, groups)
     keys = [run.c[f"by_{word}"] for word in groups if word in GROUPS]
     columns = list(keys)
-    if any(map(is_metadata, groups)):
+    by_metadata = any(map(is_metadata, groups))
+    if by_metadata:
         keys.append(run.c.run_id)
-        columns += [run.c.run_id, func.min(as_stored(run.c.metadata)).label("metadata")]
+        columns.append(run.c.run_id)
     if priced:
         keys.append(run.c.unpriced)
         columns += [func.min(run.c[name]).label(f"own_{name}") for name in ("model", "started_at", "usage_details")]
@@ -124,14 +129,15 @@ def read_usage(
         sum_of_costs(sql.dialect, run.c.cost).label("cost"),
         *(_sum_of_integers(sql.dialect, run.c[name]).label(name) for name in (*_TOKENS, *_REST)),
     ]
-    return sql.execute(select(*columns, *counts).group_by(*keys)).mappings().all()
+    rows = sql.execute(select(*columns, *counts).group_by(*keys)).mappings().all()
+    return with_metadata(sql, tenant, rows, groups) if by_metadata else rows
 
 
 def _chosen_runs(dialect: str, tenant: Tenant, which: UsageFilter, groups: Sequence[str]) -> FromClause:
     """A subquery, because PostgreSQL groups by an expression with parameters only under a name."""
     made = {"user": threads.c.user_id, "day": day_of(dialect, runs.c.started_at)}
     by = [made.get(word, runs.c.get(GROUPS[word])).label(f"by_{word}") for word in groups if word in GROUPS]  # type: ignore[union-attr]
-    used = ("run_id", "model", "started_at", "metadata", "usage_details", "cost", *_TOKENS)
+    used = ("run_id", "model", "started_at", "usage_details", "cost", *_TOKENS)
     columns = [
         *by,
         *(runs.c[name] for name in used),
@@ -225,25 +231,43 @@ def sum_usage(
 
 def _group(tenant: Tenant, groups: Sequence[str], row: Mapping[str, Any]) -> list[Any]:
     """The values of the words of `by`."""
-    metadata: Any = None
-    if "metadata" in row:
-        metadata = read_metadata(tenant, row)
+    metadata = row.get("metadata")
     return [
         metadata_value(metadata, word) if is_metadata(word) else _readable(word, row[f"by_{word}"]) for word in groups
     ]
 
 
-def as_stored(metadata: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The metadata as text, for `read_metadata`. On PostgreSQL a row is read in the event loop, where the JSON of many
-    runs would take too long.
+def with_metadata(sql: ReadSql, tenant: Tenant, rows: Sequence[Any], by: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The rows, each with those keys of its run's metadata that `by` names. The metadata, which may be long, is read in
+    portions. Raises DamagedCell and EncryptionError.
     """
-    return type_coerce(metadata, Text)
+    keys = [word.removeprefix(METADATA) for word in by if is_metadata(word)]
+    found: dict[str, dict[str, Any]] = {}
+    run_ids = [readable(runs, "run_id", row["run_id"]) for row in rows]
+    for at in range(0, len(run_ids), _PORTION):
+        found |= _read_metadata(sql, tenant, run_ids[at : at + _PORTION], keys)
+    return [{**row, "metadata": found.get(row["run_id"])} for row in rows]
 
 
-def read_metadata(tenant: Tenant, row: Mapping[str, Any]) -> Any:
-    """The metadata of a run that was selected `as_stored`. Raises EncryptionError."""
-    metadata = runs.c.metadata.type.process_result_value(row["metadata"], None)  # type: ignore[attr-defined]
-    return decrypt_values(tenant, runs, {"run_id": row["run_id"], "metadata": metadata})["metadata"]
+def _read_metadata(
+    sql: ReadSql, tenant: Tenant, run_ids: Sequence[str], keys: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """The keys of the metadata by run. PostgreSQL's driver would decode the JSON in the event loop, so it is selected
+    as text and decoded in a thread.
+    """
+    stored = type_coerce(runs.c.metadata, Text).label("metadata")
+    statement = select(runs.c.run_id, stored).where(runs.c.tenant_id == tenant.name, runs.c.run_id.in_(run_ids))
+    rows = sql.execute(statement).mappings().all()
+    decode = runs.c.metadata.type.process_result_value  # type: ignore[attr-defined]
+
+    def read() -> Iterator[tuple[str, dict[str, Any]]]:
+        for row in rows:
+            cells = {"run_id": row["run_id"], "metadata": decode(row["metadata"], None)}
+            metadata = decrypt_values(tenant, runs, cells)["metadata"]
+            if metadata is not None:
+                yield row["run_id"], {key: metadata[key] for key in keys if key in metadata}
+
+    return apart_from_loop(lambda: dict(read()))
 
 
 def metadata_value(metadata: Any, word: str) -> Any:
