@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import NoneType
@@ -40,7 +41,7 @@ from chatledger.storage.repositories.thread_list import (
     find_thread,
     list_threads,
 )
-from chatledger.storage.repositories.threads import ThreadUpdate, check_keys, update_thread
+from chatledger.storage.repositories.threads import ThreadUpdate, check_keys, judge_rules, update_thread
 from chatledger.storage.schema.text import encode_key
 
 
@@ -177,9 +178,9 @@ class ThreadRepository:
         `merge=True` sets the top-level keys of `metadata` and keeps its other keys. With `expected`, the `version`
         that the caller read, the call raises VersionConflict if another writer updated the thread since.
 
-        Stricter `rules` are first checked against the stored messages, which reads every branch as a whole and locks
-        the thread; RuleViolation names a message that breaks them, and LimitExceeded comes for more than 100,000
-        messages or 256 MiB. Raises ThreadNotFound.
+        Stricter `rules` are first checked against the stored messages, which reads every branch as a whole, and again
+        under the thread's lock if one was written to meanwhile; RuleViolation names a message that breaks them, and
+        LimitExceeded comes for more than 20,000 messages or 256 MiB. Raises ThreadNotFound.
         """
         require(STR, thread_id=thread_id)
         require(_STR_OR_UNSET, title=title)
@@ -193,7 +194,11 @@ class ThreadRepository:
         given = {"title": title, "metadata": metadata, "rules": rules}
         values = {name: value for name, value in given.items() if value is not UNSET}
         change = ThreadUpdate(values, None if archived is UNSET else archived, merge, expected)
-        return await self._scope.write(lambda sql: update_thread(sql, self._scope.tenant, thread_id, change))
+        tenant = self._scope.tenant
+        if rules is not UNSET and rules is not None:
+            judged = await self._scope.read(lambda sql: judge_rules(sql, tenant, thread_id, rules), snapshot=True)
+            change = replace(change, judged=judged)
+        return await self._scope.write(lambda sql: update_thread(sql, tenant, thread_id, change))
 
     async def delete(self, thread_id: str, *, dry_run: bool = False) -> Deleted:
         """Delete the thread for good, with its messages, branches, runs, feedback, outputs and values. Returns the

@@ -11,6 +11,8 @@ import pytest
 from chatledger import Feedback, InvalidArgument, Ledger, RuleViolation, Thread, ThreadNotFound, VersionConflict
 from chatledger.errors import IdConflict, InvalidCursor, LimitExceeded
 from chatledger.repositories import scope_of
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.repositories import check, threads
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.thread_list import find_threads
 from tests.conftest import Database
@@ -220,6 +222,60 @@ async def test_stricter_rules_are_checked_on_every_branch_first(ledger: Ledger) 
     assert (caught.value.rule, caught.value.index) == ("R6", 6)
     kept = await ledger.threads.get("t")
     assert (kept.rules, kept.title) == ("lenient", None)
+
+
+async def test_stricter_rules_keep_no_writer_waiting(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The messages are judged before the write, which only looks whether the branches are the same."""
+    judged: list[str] = []
+    judge = check.judge_level
+
+    def judging(sql: Any, *given: Any) -> Any:
+        judged.append(type(sql).__name__)
+        return judge(sql, *given)
+
+    monkeypatch.setattr(check, "judge_level", judging)
+    monkeypatch.setattr(threads, "judge_level", judging)
+    await ledger.threads.create("t", rules="lenient")
+    await ledger.messages.append("t", turn())
+    await ledger.threads.update("t", rules="strict")
+    assert judged == ["ReadSql"]
+
+
+@pytest.mark.parametrize("change", ["append", "revise", "remove", "fork"])
+async def test_a_thread_that_changes_before_its_rules_is_judged_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    await ledger.threads.create("t", rules="lenient")
+    sent = await ledger.messages.append("t", [*turn(), user("a"), assistant("b")])
+    read, changed, judged = Scope.read, list[str](), list[str]()
+    judge = check.judge_level
+
+    def judging(*given: Any) -> Any:
+        judged.append("again")
+        return judge(*given)
+
+    async def changing(self: Scope, work: Any, **options: Any) -> Any:
+        found = await read(self, work, **options)
+        if not changed:
+            changed.append(change)
+            await changes[change]()
+        return found
+
+    changes: dict[str, Any] = {
+        "append": lambda: ledger.messages.append("t", [result("orphan")]),
+        "revise": lambda: ledger.messages.revise("t", sent.messages[-1], assistant("c")),
+        "remove": lambda: ledger.messages.remove("t", sent.messages[-1]),
+        "fork": lambda: ledger.branches.fork("t", at=sent.messages[-1].message_id),
+    }
+    monkeypatch.setattr(check, "judge_level", judging)
+    with monkeypatch.context() as patch:
+        patch.setattr(Scope, "read", changing)
+        if change == "append":
+            with pytest.raises(RuleViolation, match="R6"):
+                await ledger.threads.update("t", rules="strict")
+        else:
+            assert (await ledger.threads.update("t", rules="strict")).rules == "strict"
+    assert judged == ["again"]
 
 
 async def test_stricter_rules_ignore_violations_that_they_only_report(ledger: Ledger) -> None:

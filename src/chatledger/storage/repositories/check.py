@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 
 from chatledger.errors import ChatLedgerError, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel
@@ -23,6 +23,8 @@ MOST_JUDGED, MOST_JUDGED_MIB = 20_000, 256
 """The messages that a change of rules judges, those of each branch anew, and their size."""
 _WAY_OUT = "copy the active path (threads.copy), and give the rules to the copy, which has one branch"
 
+Stamps = dict[int, int]
+"""The stamps of branches, by their numbers."""
 Stored = tuple[int, int, ChatMessage | ChatLedgerError]
 """A branch, a seq, and its message or the reason why it cannot be read."""
 
@@ -94,18 +96,37 @@ def walk(
         yield from load_each(sql, tenant, thread, part)
 
 
-def require_level(sql: WriteSql, tenant: Tenant, thread_id: str, level: RulesLevel) -> None:
-    """Raises RuleViolation if a branch of the thread breaks the level already; the error's `index` is then the seq; and
-    LimitExceeded if all branches together have too much to read.
+def require_level(
+    sql: WriteSql, tenant: Tenant, thread_id: str, level: RulesLevel, judged: Stamps | None = None
+) -> None:
+    """Judges the branches unless they are as they were when `judge_level` returned these stamps. Raises as it does."""
+    if judged is None or judged != _stamps(sql, tenant, thread_id):
+        judge_level(sql.reading(), tenant, thread_id, level)
+
+
+def judge_level(sql: ReadSql, tenant: Tenant, thread_id: str, level: RulesLevel) -> Stamps:
+    """The stamps of the branches, of which none breaks the level. Raises RuleViolation if one does; the error's `index`
+    is then the seq; and LimitExceeded if all branches together have too much to read.
     """
     allowance = Allowance("a change of rules", MOST_JUDGED, MOST_JUDGED_MIB, _WAY_OUT)
-    own = (branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
     length = (branches.c.last_seq - func.coalesce(branches.c.absent, 0)).label("length")
-    rows = sql.execute(select(branches.c.branch, length).where(*own)).all()
+    rows = sql.execute(select(length).where(*_of(tenant, thread_id))).all()
     allowance.require(sum(row.length for row in rows))
-    for branch in [row.branch for row in rows]:
+    stamps = _stamps(sql, tenant, thread_id)
+    for branch in stamps:
         for finding in check_branch(sql, tenant, thread_id, branch, allowance):
             only_reported = finding.open or (level == "strict" and finding.severity == "advice")
             if not only_reported:
                 where = f"seq {finding.seq} of branch {branch}"
                 raise RuleViolation(finding.rule, finding.seq, finding.detail, where=where)
+    return stamps
+
+
+def _stamps(sql: ReadSql | WriteSql, tenant: Tenant, thread_id: str) -> Stamps:
+    """A write that changes what a branch reads renews the stamp of a branch of the thread."""
+    found = sql.execute(select(branches.c.branch, branches.c.stamp).where(*_of(tenant, thread_id)))
+    return {row.branch: row.stamp for row in found}
+
+
+def _of(tenant: Tenant, thread_id: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id

@@ -10,10 +10,10 @@ from sqlalchemy import and_, select, update
 
 from chatledger.errors import ThreadNotFound, VersionConflict
 from chatledger.ids import new_stamp
-from chatledger.models import Thread
+from chatledger.models import RulesLevel, Thread
 from chatledger.models.base import refusing
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.repositories.check import require_level
+from chatledger.storage.repositories.check import Stamps, judge_level, require_level
 from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.repositories.thread_list import (
     find_thread,
@@ -47,6 +47,18 @@ class ThreadUpdate:
     archived: bool | None
     merge: bool
     expected: int | None
+    judged: Stamps | None = None
+    """The stamps of the branches of which a read found that they keep the given rules."""
+
+
+def judge_rules(sql: ReadSql, tenant: Tenant, thread_id: str, level: RulesLevel | None) -> Stamps | None:
+    """Judges the thread before the write that changes its rules, so that no writer waits. None if there is nothing to
+    judge. Raises RuleViolation and LimitExceeded.
+    """
+    thread = find_thread(sql, tenant, thread_id)
+    if thread is None or thread.rules == level or level not in ("strict", "ordered"):
+        return None
+    return judge_level(sql, tenant, thread_id, level)
 
 
 def update_thread(sql: WriteSql, tenant: Tenant, thread_id: str, change: ThreadUpdate) -> Thread:
@@ -72,7 +84,7 @@ def _set_values(sql: WriteSql, tenant: Tenant, thread: Thread, change: ThreadUpd
         changed = Thread.model_validate(thread.model_dump() | values | {"version": version})
     values["revision"] = version  # the column keeps its name
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
-        require_level(sql, tenant, thread.thread_id, changed.rules)
+        require_level(sql, tenant, thread.thread_id, changed.rules, change.judged)
     if "rules" in values:  # the tip caches of other processes hold the earlier rules
         own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread.thread_id)
         sql.execute(update(branches).where(own).values(stamp=new_stamp()))
