@@ -256,13 +256,13 @@ def write_without_the_stamp() -> None:
 
 def let_others_in() -> None:
     from chatledger import ThreadNotFound
-    from chatledger.storage.repositories import deletion
+    from chatledger.storage.repositories import deletion, locks
 
     def as_before(sql: Any, tenant: Any, thread_id: str) -> None:
-        if not sql.execute(deletion._lock_branches(tenant, thread_id)).all():
+        if not sql.execute(locks._lock_branches(tenant, thread_id)).all():
             raise ThreadNotFound(thread_id)
 
-    deletion.hold_thread = as_before
+    _put(deletion, hold_thread=as_before)
 
 
 def trust_a_stale_memory() -> None:
@@ -616,7 +616,7 @@ def let_a_revision_change_all() -> None:
 def compare_only_what_is_stored_now() -> None:
     from chatledger.storage.append import replay
 
-    _put(replay, _had=lambda *_: False)
+    _put(replay, had=lambda *_: False)
 
 
 def let_the_erased_come_back() -> None:
@@ -1170,7 +1170,7 @@ def revise_an_abandoned_message() -> None:
 def retract_scores_in_any_order() -> None:
     from chatledger.storage.repositories import feedback
 
-    _reword(feedback, "_retract", ".with_for_update(key_share=True)")
+    _reword(feedback, "retract", ".with_for_update(key_share=True)")
 
 
 def retract_one_score() -> None:
@@ -1178,7 +1178,7 @@ def retract_one_score() -> None:
 
     _reword(
         feedback,
-        "_retract",
+        "retract",
         "up_to_it = tuple_(feedback.c.created_at, feedback.c.feedback_id) <=",
         "up_to_it = tuple_(feedback.c.created_at, feedback.c.feedback_id) ==",
     )

@@ -27,9 +27,10 @@ from chatledger.models import ChatMessage, Deleted, Hit, Page, RulesLevel, Threa
 from chatledger.models.base import read_moment, refusing
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.repositories.copy import copy_until
+from chatledger.storage.repositories.counts import count_thread
 from chatledger.storage.repositories.creation import make_thread
 from chatledger.storage.repositories.cursors import page_size
-from chatledger.storage.repositories.deletion import count_thread, delete_thread, retain
+from chatledger.storage.repositories.deletion import delete_thread, retain
 from chatledger.storage.repositories.places import read_place
 from chatledger.storage.repositories.search import SearchRequest, search
 from chatledger.storage.repositories.search_text import Query

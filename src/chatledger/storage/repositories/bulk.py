@@ -23,9 +23,9 @@ from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows, tip
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import WriteSql
-from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.rows.encrypted import mark, refuse_without_keys
 from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.secrets import refuse_erased
 from chatledger.storage.schema.text import encode_key
 
 _KEY = ("tenant_id", "thread_id")

@@ -37,7 +37,7 @@ from chatledger.storage.history.path import (
     write_lineage,
 )
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.deletion import hold_branches
+from chatledger.storage.repositories.locks import hold_branches
 from chatledger.storage.rows.changes import Change, change_values, to_change
 from chatledger.storage.rows.encryption import decrypt_values
 from chatledger.storage.rows.messages import is_long_batch
@@ -298,19 +298,3 @@ def replace_body(sql: WriteSql, window: Window, change: Change) -> None:
     values = change_values(window.tenant, window.thread_id, change)
     own = and_(*(column == values.pop(column.name) for column in revisions.primary_key))
     sql.execute(update(revisions).where(own).values(body=values["body"], digest=values["digest"]))
-
-
-def load_empty(sql: ReadSql, window: Window) -> set[int]:
-    """The positions that hold no message according to the records, on one branch or another. A fork also has the empty
-    positions of the branches that it comes from, and its lineage may leave those branches out.
-    """
-    columns = (revisions.c.seq, revisions.c.kind, revisions.c.target_seq)
-    rows: Any = sql.execute(select(*columns).where(_of_thread(revisions, window)))
-    return {position for seq, kind, target_seq in rows for position in empty_positions(seq, kind, target_seq)}
-
-
-def empty_positions(seq: int, kind: str, target_seq: int) -> tuple[int, ...]:
-    """The positions that hold no message because of a row of `revisions`: that of the change, and that of a message
-    that was removed.
-    """
-    return (seq,) if kind == "revised" else (seq, target_seq)

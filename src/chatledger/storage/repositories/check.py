@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
 
@@ -14,10 +15,9 @@ from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import Path, Segment, cut, find_path, load_each
 from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.changes import load_empty
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import HalfStored
-from chatledger.storage.schema.tables import branches
+from chatledger.storage.schema.tables import branches, revisions
 
 MOST_JUDGED, MOST_JUDGED_MIB = 20_000, 256
 """The messages that a change of rules judges, those of each branch anew, and their size."""
@@ -130,3 +130,20 @@ def _stamps(sql: ReadSql | WriteSql, tenant: Tenant, thread_id: str) -> Stamps:
 
 def _of(tenant: Tenant, thread_id: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id
+
+
+def load_empty(sql: ReadSql, window: Window) -> set[int]:
+    """The positions that hold no message according to the records, on one branch or another. A fork also has the empty
+    positions of the branches that it comes from, and its lineage may leave those branches out.
+    """
+    columns = (revisions.c.seq, revisions.c.kind, revisions.c.target_seq)
+    own = (revisions.c.tenant_id == window.tenant.name, revisions.c.thread_id == window.thread_id)
+    rows: Any = sql.execute(select(*columns).where(*own))
+    return {position for seq, kind, target_seq in rows for position in empty_positions(seq, kind, target_seq)}
+
+
+def empty_positions(seq: int, kind: str, target_seq: int) -> tuple[int, ...]:
+    """The positions that hold no message because of a row of `revisions`: that of the change, and that of a message
+    that was removed.
+    """
+    return (seq,) if kind == "revised" else (seq, target_seq)

@@ -35,7 +35,10 @@ from chatledger.errors import InvalidArgument
 from chatledger.models import FeedbackComparison
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
+from chatledger.models.weight import in_thread
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql
+from chatledger.storage.repositories.feedback import ScoreFilter, current_scores
 from chatledger.storage.repositories.intervals import student, wilson
 from chatledger.storage.repositories.usage import (
     in_time,
@@ -220,3 +223,15 @@ class _Group:
         if self.low == self.high:
             return 0.0
         return max(0.0, self._square - self._distance**2 / self.count) / (self.count - 1)
+
+
+async def compare_scores(
+    scope: Scope, key: str, by: str, which: ScoreFilter, moments: tuple[datetime | None, datetime | None]
+) -> Sequence[FeedbackComparison]:
+    tenant = scope.tenant
+    scores = current_scores(*which.of(tenant), columns=("run_id", "score", "created_at"))
+    kept = which.of_kept(tenant)
+    rows = await scope.read(
+        lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept), snapshot=is_metadata(by)
+    )
+    return await in_thread(lambda: compare_rows(rows, tenant, by))

@@ -7,94 +7,28 @@ callers want the numbers of rows anyway.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, select
+from sqlalchemy import and_, delete, select
 
 from chatledger.arguments import FUNCTION_OR_NONE, require
 from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
+from chatledger.storage.repositories.counts import count_threads, rows_of
+from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.owned import of_thread, own_thread, owned
-from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
+from chatledger.storage.schema.tables import threads
 
 
 def delete_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> Deleted:
     """Raises ThreadNotFound."""
     hold_thread(sql, tenant, thread_id)
-    own = _rows_of(tenant, lambda column: column == thread_id)
+    own = rows_of(tenant, lambda column: column == thread_id)
     return Deleted(rows={table.name: sql.execute(delete(table).where(rows)).rowcount for table, rows in own})
-
-
-def count_thread(sql: ReadSql, tenant: Tenant, thread_id: str) -> Deleted:
-    """The rows that `delete_thread` would delete. Raises ThreadNotFound."""
-    counted = count_threads(sql, tenant, threads.c.thread_id == thread_id)
-    if not counted.rows[threads.name]:
-        raise ThreadNotFound(thread_id)
-    return counted
-
-
-def count_threads(sql: ReadSql, tenant: Tenant, *which: ColumnElement[bool]) -> Deleted:
-    """The rows that deleting these threads would delete, by table. `which` are conditions on `threads`."""
-    ids = select(threads.c.thread_id).where(owned(threads, tenant), *which)
-    counts = {
-        table.name: select(func.count()).select_from(table).where(rows)
-        for table, rows in _rows_of(tenant, lambda column: column.in_(ids))
-    }
-    return Deleted(rows={name: sql.execute(count).scalar_one() for name, count in counts.items()})
-
-
-def count_rows(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str], tables: Iterable[Table]) -> dict[str, int]:
-    """The rows of these threads in some of the tables, by table."""
-    own = dict(_rows_of(tenant, lambda column: column.in_(thread_ids)))
-    counts = {table.name: select(func.count()).select_from(table).where(own[table]) for table in tables}
-    return {name: sql.execute(count).scalar_one() for name, count in counts.items()}
-
-
-def _rows_of(
-    tenant: Tenant, of_threads: Callable[[ColumnElement[str]], ColumnElement[bool]]
-) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """The tables in the order of deletion, each with the condition for the rows of these threads."""
-    for table in reversed(INSERTION_ORDER):
-        if table is feedback:
-            of_runs = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, of_threads(runs.c.thread_id))
-            yield table, and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(of_runs))
-        elif table is kv:
-            yield table, and_(kv.c.tenant_id == tenant.name, kv.c.kind == "thread", of_threads(kv.c.scope_id))
-        elif "thread_id" in table.c:
-            yield table, and_(table.c.tenant_id == tenant.name, of_threads(table.c.thread_id))
-
-
-def hold_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> None:
-    """Lock the thread, so that nobody adds anything to it before the transaction ends. Raises ThreadNotFound.
-
-    It locks the branches first, which every append updates; then the thread, which a new branch or run needs; then the
-    runs, which a new score needs.
-    """
-    hold_branches(sql, tenant, thread_id)
-    of_thread = and_(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
-    sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
-
-
-def hold_branches(sql: WriteSql, tenant: Tenant, thread_id: str) -> None:
-    """Lock the branches and the thread, so that nobody adds a message or a branch before the transaction ends. Raises
-    ThreadNotFound.
-    """
-    sql.execute(_lock_branches(tenant, thread_id))
-    own = own_thread(tenant, thread_id)
-    if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
-        raise ThreadNotFound(thread_id)
-    sql.execute(_lock_branches(tenant, thread_id))  # again, for a fork that was made while this waited for the thread
-
-
-def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
-    own = of_thread(branches, tenant, thread_id)
-    return select(branches.c.branch).where(own).order_by(branches.c.branch).with_for_update()
 
 
 def idle_threads(sql: ReadSql, tenant: Tenant, before: datetime, limit: int) -> list[str]:

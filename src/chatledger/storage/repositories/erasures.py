@@ -26,17 +26,19 @@ from sqlalchemy import (
     tuple_,
 )
 
-from chatledger.errors import Erased, ThreadNotFound
+from chatledger.errors import ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.bounded import fetch_rows
+from chatledger.storage.repositories.counts import count_threads
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
-from chatledger.storage.repositories.deletion import count_threads, delete_thread, hold_thread, together
+from chatledger.storage.repositories.deletion import delete_thread, together
 from chatledger.storage.repositories.feedback import current_scores
+from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
-from chatledger.storage.rows.secrets import find_erased, find_secret, make_secret, new_secret, subjects_of
+from chatledger.storage.rows.secrets import find_secret, make_secret, new_secret, subjects_of
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import erasures, feedback, kept_scores, kv, runs, threads
 
@@ -107,13 +109,6 @@ def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
     """The values of `kv` that are of no thread, and go with a user or a tenant."""
     own = and_(kv.c.tenant_id == tenant.name, kv.c.kind.in_(["tenant", "user"] if kind == "tenant" else [kind]))
     return and_(own, kv.c.scope_id == id_) if kind == "user" else own if kind == "tenant" else false()
-
-
-def refuse_erased(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
-    """Raises Erased if one of the threads was erased."""
-    erased = find_erased(sql, tenant, thread_ids)
-    if erased is not None:
-        raise Erased(erased)
 
 
 def _of(tenant: Tenant, kind: ErasureKind) -> Any:

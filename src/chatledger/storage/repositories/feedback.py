@@ -23,16 +23,13 @@ from chatledger.errors import (
     StorageError,
     TenantOnly,
 )
-from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
+from chatledger.models import Feedback, FeedbackSummary, Page
 from chatledger.models.json import same_json
-from chatledger.models.weight import in_thread
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
 from chatledger.storage.repositories.bounded import fetch_rows
-from chatledger.storage.repositories.compare import compare_rows, read_scores
 from chatledger.storage.repositories.cursors import read_cursor, to_page
 from chatledger.storage.repositories.runs import find_run
-from chatledger.storage.repositories.usage import is_metadata
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.feedback import FEEDBACK_COLUMNS, to_feedback
 from chatledger.storage.rows.owned import of_thread, owned, owned_each
@@ -242,18 +239,6 @@ async def summarize_scores(
     statement = _summary(counted.subquery())
     rows = await scope.read(lambda sql: sql.execute(statement).mappings().all())
     return [FeedbackSummary(**row) for row in rows]
-
-
-async def compare_scores(
-    scope: Scope, key: str, by: str, which: ScoreFilter, moments: tuple[datetime | None, datetime | None]
-) -> Sequence[FeedbackComparison]:
-    tenant = scope.tenant
-    scores = current_scores(*which.of(tenant), columns=("run_id", "score", "created_at"))
-    kept = which.of_kept(tenant)
-    rows = await scope.read(
-        lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept), snapshot=is_metadata(by)
-    )
-    return await in_thread(lambda: compare_rows(rows, tenant, by))
 
 
 def _summary(scores: FromClause) -> Select[Any]:

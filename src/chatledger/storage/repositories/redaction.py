@@ -24,7 +24,7 @@ from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import cut, find_message, find_path, load_range
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.changes import find_given_up, load_bodies, load_changes, replace_body
-from chatledger.storage.repositories.deletion import hold_thread
+from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.repositories.places import At, Place
 from chatledger.storage.rows.changes import Change
 from chatledger.storage.rows.encryption import Tenant, encrypt_values

@@ -12,18 +12,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from sqlalchemy import and_, func, select, update
+from sqlalchemy import and_, update
 
 from chatledger.errors import EncryptionError, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Progress
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import ReadSql, Row, WriteSql
-from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.repositories.thread_ids import threads_after
+from chatledger.storage.drivers.sql import Row, WriteSql
+from chatledger.storage.repositories.locks import hold_thread
+from chatledger.storage.repositories.thread_ids import thread_count, threads_after
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
-from chatledger.storage.rows.owned import owned
-from chatledger.storage.schema.tables import branches, threads
+from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import encode_text
 
 BATCH = 1_000
@@ -71,11 +70,6 @@ async def _encrypt_thread(scope: Scope, encryption: Encryption, thread_id: str) 
     while batch := await scope.write(lambda sql: _encrypt_some(sql, encryption, scope.tenant, thread_id)):
         rows.update(batch)
     return rows
-
-
-def thread_count(sql: ReadSql, tenant: Tenant) -> int:
-    counted: int = sql.execute(select(func.count()).where(owned(threads, tenant))).scalar_one()
-    return counted
 
 
 def _is_stale(sql: WriteSql, encryption: Encryption, tenant: Tenant, thread_id: str) -> bool:

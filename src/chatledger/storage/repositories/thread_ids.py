@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, select
 
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
@@ -42,3 +42,8 @@ def _complete(sql: ReadSql, tenant: Tenant, prefix: str, limit: int) -> Sequence
     return (
         sql.execute(select(threads.c.thread_id).where(*own).order_by(threads.c.thread_id).limit(limit)).scalars().all()
     )
+
+
+def thread_count(sql: ReadSql, tenant: Tenant) -> int:
+    counted: int = sql.execute(select(func.count()).where(owned(threads, tenant))).scalar_one()
+    return counted

@@ -14,7 +14,7 @@ from chatledger.models import RulesLevel, Thread
 from chatledger.models.base import refusing
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.check import Stamps, judge_level, require_level
-from chatledger.storage.repositories.deletion import hold_thread
+from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.repositories.thread_list import (
     find_thread,
 )

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from chatledger.errors import Erased
 from chatledger.ids import erasure_digest
 from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
@@ -118,3 +119,10 @@ def find_erased(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> str
         found = [*found, *sql.fetch(_ON_SQLITE, {"tenant": tenant.key, "subjects": dumps(list(keyed))})]
         ids |= keyed
     return next((ids[subject] for subject, _ in found if subject is not None), None)
+
+
+def refuse_erased(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
+    """Raises Erased if one of the threads was erased."""
+    erased = find_erased(sql, tenant, thread_ids)
+    if erased is not None:
+        raise Erased(erased)
