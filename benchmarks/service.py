@@ -22,8 +22,8 @@ from benchmarks.report import Row, Target, sample_rows
 from benchmarks.turns import turns
 from chatledger import ChatMessage, Ledger, Newest, OpenTelemetry, Payload, Thread
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
-from chatledger.storage.repositories.removal import rewind_to
 
 PLAIN = "append"
 KEPT = 1_000

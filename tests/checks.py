@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chatledger.repositories import Repositories, scope_of
 from chatledger.rules import Finding
-from chatledger.storage.repositories.check import check_thread
+from chatledger.storage.check.branch import check_thread
 
 
 async def findings_of(own: Repositories, thread_id: str, *, branch: int | None = None) -> list[Finding]:

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     )
     from chatledger.repositories.history import History, Prompt
     from chatledger.storage.databases.postgresql_options import PostgreSQL
-    from chatledger.storage.repositories.drafts import Draft, Pace
+    from chatledger.storage.drafts.draft import Draft, Pace
     from chatledger.storage.rows.keys import Encryption, KeyRing
     from chatledger.telemetry.otel import OpenTelemetry
 
@@ -165,7 +165,7 @@ _HOMES = {
     "chatledger.storage.databases.postgresql_options": {
         "PostgreSQL",
     },
-    "chatledger.storage.repositories.drafts": {
+    "chatledger.storage.drafts.draft": {
         "Draft",
         "Pace",
     },

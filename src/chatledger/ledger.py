@@ -33,12 +33,12 @@ from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models import Limits, Metrics, Progress, RulesLevel
 from chatledger.removed import names_removed
 from chatledger.repositories import Repositories
+from chatledger.storage.changes.reencrypt import reencrypt
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL
 from chatledger.storage.databases.replica import require_position
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
 from chatledger.storage.drivers.urls import ADDRESS_OR_ENGINE, TIMEOUT
-from chatledger.storage.repositories.reencrypt import reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import ENCRYPTION, Encryption, KeyRing
 from chatledger.storage.schema.text import encode_key

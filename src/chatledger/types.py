@@ -56,12 +56,12 @@ from chatledger.storage.append.request import (
 from chatledger.storage.history.tokens import (
     CountTokens,
 )
+from chatledger.storage.lists.thread_list import (
+    ThreadOrder,
+)
 from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.kv import (
     KvScope,
-)
-from chatledger.storage.repositories.thread_list import (
-    ThreadOrder,
 )
 from chatledger.storage.rows.keys import (
     Keys,

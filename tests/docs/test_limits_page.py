@@ -15,22 +15,16 @@ from chatledger.repositories import messages
 from chatledger.server import ServerLimits
 from chatledger.storage.append import kv, tip_cache
 from chatledger.storage.append.request import LEASE
+from chatledger.storage.changes import copy, deletion, reencrypt, removal
+from chatledger.storage.check import branch as check
+from chatledger.storage.check import threads as check_all
 from chatledger.storage.databases import hints, poller, postgresql, postgresql_options, replica, sqlite
+from chatledger.storage.drafts import draft as drafts
 from chatledger.storage.drivers.urls import POOL, TIMEOUT
+from chatledger.storage.follow import follower
 from chatledger.storage.history import path, window
-from chatledger.storage.repositories import (
-    check,
-    check_all,
-    copy,
-    cursors,
-    deletion,
-    drafts,
-    follow,
-    reencrypt,
-    removal,
-    runs,
-    thread_list,
-)
+from chatledger.storage.lists import cursors, thread_list
+from chatledger.storage.repositories import runs
 from chatledger.storage.rows.keys import KEY_BYTES
 from chatledger.storage.upgrade import migrate
 from tests.docs.pages import DOCS
@@ -54,7 +48,7 @@ SAID = {
     "encryption key": f"{KEY_BYTES} bytes",
     "`limit` of a list": f"50 | 1 to {cursors.MAX_PAGE:,}",
     "`messages.iterate`": f"{messages.PAGE} messages",
-    "changes that `follow`": f"{follow.MOST}",
+    "changes that `follow`": f"{follower.MOST}",
     "`preview`": f"{thread_list.PREVIEW_CHARACTERS} characters, out of the last {thread_list._POSITIONS} ",
     "runs that one page": f"{runs._SCANNED:,};",
     "`timeout` of a ledger": f"{TIMEOUT:g} | more than 0, at most {ledger_module._LONGEST_TIMEOUT:,}",

@@ -256,7 +256,8 @@ def write_without_the_stamp() -> None:
 
 def let_others_in() -> None:
     from chatledger import ThreadNotFound
-    from chatledger.storage.repositories import deletion, locks
+    from chatledger.storage.changes import deletion
+    from chatledger.storage.repositories import locks
 
     def as_before(sql: Any, tenant: Any, thread_id: str) -> None:
         if not sql.execute(locks._lock_branches(tenant, thread_id)).all():
@@ -385,7 +386,7 @@ def give_up_if_a_branch_is_made_already() -> None:
 
 
 def write_only_when_asked() -> None:
-    from chatledger.storage.repositories.drafts import Pace
+    from chatledger.storage.drafts.draft import Pace
 
     begin = Pace.__init__
 
@@ -396,7 +397,7 @@ def write_only_when_asked() -> None:
 
 
 def take_an_unheard_end_for_a_loss() -> None:
-    from chatledger.storage.repositories.draft_write import DraftWrite
+    from chatledger.storage.drafts.draft_write import DraftWrite
 
     def lost(self: Any, *_: Any) -> Any:
         raise self._lost()
@@ -430,7 +431,7 @@ def take_from_the_living() -> None:
 
 def let_the_old_writer_go_on() -> None:
     from chatledger.storage.append.partial import find_held
-    from chatledger.storage.repositories.draft_write import DraftWrite
+    from chatledger.storage.drafts.draft_write import DraftWrite
 
     DraftWrite._find_held = lambda self, sql: find_held(sql, self._key(self.opened))  # type: ignore[method-assign]
 
@@ -442,7 +443,7 @@ def join_calls_of_two_responses() -> None:
 
 
 def interrupt_after_what_the_draft_followed() -> None:
-    from chatledger.storage.repositories import open_drafts
+    from chatledger.storage.drafts import open_drafts
 
     _put(open_drafts, replace=lambda request, **fields: replace(request, **{**fields, "after": request.after}))
 
@@ -473,7 +474,7 @@ def take_no_end_for_the_last() -> None:
 
 
 def count_an_unheard_end_again() -> None:
-    from chatledger.storage.repositories.draft_write import DraftWrite
+    from chatledger.storage.drafts.draft_write import DraftWrite
 
     find = DraftWrite._found_whole
 
@@ -485,7 +486,7 @@ def count_an_unheard_end_again() -> None:
 
 
 def store_the_first_message_alone() -> None:
-    from chatledger.storage.repositories import draft_write
+    from chatledger.storage.drafts import draft_write
 
     _put(draft_write, plan_rows=lambda *_: {})
 
@@ -493,7 +494,7 @@ def store_the_first_message_alone() -> None:
 def take_a_lost_draft_for_done() -> None:
     from chatledger.rules import Tip
     from chatledger.storage.append.partial import Held
-    from chatledger.storage.repositories.draft_write import DraftWrite
+    from chatledger.storage.drafts.draft_write import DraftWrite
 
     def done(self: Any, _: Any, rows: Any) -> Any:
         return Held(Tip(), 0, None), rows[0], self.messages
@@ -548,25 +549,25 @@ def take_a_half_made_index() -> None:
 
 
 def leave_the_arguments() -> None:
-    from chatledger.storage.repositories import redaction
+    from chatledger.storage.changes import redaction
 
     _put(redaction, _wordless_call=lambda call: call)
 
 
 def redact_without_a_digest() -> None:
-    from chatledger.storage.repositories import redaction
+    from chatledger.storage.changes import redaction
 
     _put(redaction, _keep_digest=lambda *_: None)
 
 
 def leave_the_bodies() -> None:
-    from chatledger.storage.repositories import redaction
+    from chatledger.storage.changes import redaction
 
     _put(redaction, load_bodies=lambda *_: [])
 
 
 def delete_what_others_share() -> None:
-    from chatledger.storage.repositories import removal
+    from chatledger.storage.changes import removal
 
     _put(removal, without=lambda segments, others: list(segments))
 
@@ -578,8 +579,8 @@ def forget_what_was_removed() -> None:
 
 
 def remove_without_a_position() -> None:
-    from chatledger.storage.repositories import removal
-    from chatledger.storage.repositories.changes import take_position
+    from chatledger.storage.changes import removal
+    from chatledger.storage.changes.record import take_position
 
     def stay(sql: Any, window: Any, held: Any, tip: Any, **given: Any) -> None:
         before = replace(held, path=replace(held.path, last_seq=held.path.last_seq - 1))
@@ -596,7 +597,7 @@ def answer_the_first_call() -> None:
 
 
 def tell_nobody_of_a_removal() -> None:
-    from chatledger.storage.repositories import removal
+    from chatledger.storage.changes import removal
 
     _put(removal, note_changed=lambda *_: None)
 
@@ -608,7 +609,7 @@ def count_positions() -> None:
 
 
 def let_a_revision_change_all() -> None:
-    from chatledger.storage.repositories import revise
+    from chatledger.storage.changes import revise
 
     _put(revise, _STAYS=())
 
@@ -643,7 +644,7 @@ def count_what_is_left() -> None:
 
 
 def forget_scores_elsewhere() -> None:
-    from chatledger.storage.repositories import erasures
+    from chatledger.storage.changes import erasures
 
     def bury(sql: Any, tenant: Any, user_id: str, rows: Any, scores: int, keep_scores: bool) -> Any:
         return erasures._bury(sql, tenant, "user", user_id, rows, scores)
@@ -696,7 +697,8 @@ def look_at_threads_of_others() -> None:
 
 def own_everything() -> None:
     """Rows of all users of the tenant, outside of appends and histories."""
-    from chatledger.storage.repositories import feedback, open_drafts, runs
+    from chatledger.storage.drafts import open_drafts
+    from chatledger.storage.repositories import feedback, runs
 
     def of_tenant(table: Any, tenant: Any) -> Any:
         return table.c.tenant_id == tenant.name
@@ -706,7 +708,7 @@ def own_everything() -> None:
 
 
 def delete_what_was_idle() -> None:
-    from chatledger.storage.repositories import deletion
+    from chatledger.storage.changes import deletion
 
     _put(deletion, is_idle=lambda *_: True)
 
@@ -1064,7 +1066,7 @@ def list_all_but(**kept: Any) -> Callable[[], None]:
     """Lists without some of their filters."""
 
     def apply() -> None:
-        from chatledger.storage.repositories.thread_list import ThreadFilter
+        from chatledger.storage.lists.thread_list import ThreadFilter
 
         condition = ThreadFilter.condition
         ThreadFilter.condition = lambda self, *given: condition(replace(self, **kept), *given)  # type: ignore[method-assign]
@@ -1073,7 +1075,7 @@ def list_all_but(**kept: Any) -> Callable[[], None]:
 
 
 def list_every_tenant() -> None:
-    from chatledger.storage.repositories.thread_list import ThreadFilter
+    from chatledger.storage.lists.thread_list import ThreadFilter
 
     condition = ThreadFilter.condition
 
@@ -1085,7 +1087,7 @@ def list_every_tenant() -> None:
 
 
 def take_a_cursor_of_any_order() -> None:
-    from chatledger.storage.repositories.thread_list import ThreadWindow
+    from chatledger.storage.lists.thread_list import ThreadWindow
 
     ThreadWindow.name = property(lambda _: "list")  # type: ignore[assignment,method-assign]
 
@@ -1094,7 +1096,7 @@ def preview(words: str, instead: str) -> Callable[[], None]:
     """Previews without a condition of their look-up, on SQLite."""
 
     def apply() -> None:
-        from chatledger.storage.repositories import thread_list
+        from chatledger.storage.lists import thread_list
 
         statements = {name: vars(thread_list)[name] for name in ("_SQLITE", "_IN_SEGMENT")}
         assert any(words in text for text in statements.values())
@@ -1104,65 +1106,65 @@ def preview(words: str, instead: str) -> Callable[[], None]:
 
 
 def cut_no_preview() -> None:
-    from chatledger.storage.repositories import thread_list
+    from chatledger.storage.lists import thread_list
 
     _put(thread_list, PREVIEW_CHARACTERS=10**9)
 
 
 def pop_a_live_draft() -> None:
-    from chatledger.storage.repositories import removal
+    from chatledger.storage.changes import removal
 
     _put(removal, refuse_live=lambda *_: None)
 
 
 def retract_before_a_live_draft() -> None:
-    from chatledger.storage.repositories import removal
+    from chatledger.storage.changes import removal
 
     _put(removal, settle=lambda *_: False)
 
 
 def revise_before_a_live_draft() -> None:
-    from chatledger.storage.repositories import revise
+    from chatledger.storage.changes import revise
 
     _put(revise, settle=lambda *_: False)
 
 
 def leave_half_a_pair() -> None:
-    from chatledger.storage.repositories import removal
+    from chatledger.storage.changes import removal
 
     _reword(removal, "_part_from_pairs", 'level != "lenient"', "False")
 
 
 def say_nothing_of_half_a_pair() -> None:
-    from chatledger.storage.repositories import removal
+    from chatledger.storage.changes import removal
 
     _reword(removal, "_part_from_pairs", "for (branch, seq), detail in halves:", "for (branch, seq), detail in ():")
 
 
 def remove_whatever_moved() -> None:
-    from chatledger.storage.repositories import removal
+    from chatledger.storage.changes import removal
 
     _reword(removal, "_hold", "expected is not None and", "False and")
 
 
 def change_without_the_lock() -> None:
-    from chatledger.storage.repositories import changes
+    from chatledger.storage.changes import record
 
     def unlocked(sql: Any, tenant: Any, thread_id: str) -> None:
         pass
 
-    _put(changes, hold_branches=unlocked)
+    _put(record, hold_branches=unlocked)
 
 
 def share_no_stamp_of_a_revision() -> None:
     """The branches that share a revised message keep their stamps."""
-    from chatledger.storage.repositories import revise
+    from chatledger.storage.changes import revise
 
     _reword(revise, "revise_message", "other is not held", "False")
 
 
 def revise_an_abandoned_message() -> None:
-    from chatledger.storage.repositories import revise
+    from chatledger.storage.changes import revise
 
     _reword(revise, "revise_message", 'stored.state == "partial"', "False")
 
@@ -1185,25 +1187,25 @@ def retract_one_score() -> None:
 
 
 def copy_without_the_lock() -> None:
-    from chatledger.storage.repositories import copy
+    from chatledger.storage.changes import copy
 
     _reword(copy, "copy_thread", ".with_for_update(read=True, key_share=True)")
 
 
 def copy_whatever_changes() -> None:
-    from chatledger.storage.repositories import copy
+    from chatledger.storage.changes import copy
 
     _reword(copy, "_copy_messages", "!= (path.absent or 0)", "is None")
 
 
 def copy_the_distances() -> None:
-    from chatledger.storage.repositories import copy
+    from chatledger.storage.changes import copy
 
     _put(copy, _linked=lambda message, *_: message)
 
 
 def forget_that_a_call_waits_again() -> None:
-    from chatledger.storage.repositories import removal
+    from chatledger.storage.changes import removal
 
     _put(removal, _record_waiting=lambda *_: None)
 
@@ -1216,7 +1218,7 @@ def pair_the_results_anew() -> None:
 
 
 def copy_a_partial_message() -> None:
-    from chatledger.storage.repositories import copy
+    from chatledger.storage.changes import copy
 
     _reword(copy, "_store", "if partial is not None", "if False")
 
@@ -1269,37 +1271,37 @@ def follow_without(name: str) -> Callable[[], None]:
     """Following, without what this function of it tells."""
 
     def apply() -> None:
-        from chatledger.storage.repositories import follow
+        from chatledger.storage.follow import follower
 
-        _put(follow, **{name: lambda *_: None})
+        _put(follower, **{name: lambda *_: None})
 
     return apply
 
 
 def follow_any_thread_of_that_id() -> None:
-    from chatledger.storage.repositories import follow
+    from chatledger.storage.follow import follower
 
-    find = follow._find_branch
-    _put(follow, _find_branch=lambda *given: replace(find(*given), created=0))
+    find = follower._find_branch
+    _put(follower, _find_branch=lambda *given: replace(find(*given), created=0))
 
 
 def tell_settled_changes() -> None:
-    from chatledger.storage.repositories import follow
-    from chatledger.storage.repositories.follow_cursor import Position
+    from chatledger.storage.follow import follower
+    from chatledger.storage.follow.follow_cursor import Position
 
-    _put(follow, Position=lambda branch, version, _, *others: Position(branch, version, version, *others))
+    _put(follower, Position=lambda branch, version, _, *others: Position(branch, version, version, *others))
 
 
 def mark_no_draft() -> None:
-    from chatledger.storage.repositories import follow_cursor
+    from chatledger.storage.follow import follow_cursor
 
     _put(follow_cursor, ends_partial=lambda _: False)
 
 
 def follow_without_trying_again() -> None:
-    from chatledger.storage.repositories import follow
+    from chatledger.storage.follow import follower
 
-    _put(follow, StorageError=type("Never", (Exception,), {}))
+    _put(follower, StorageError=type("Never", (Exception,), {}))
 
 
 def forget_hints_before_the_wait() -> None:

@@ -29,6 +29,7 @@ from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
 from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.repositories.branches import advance
 from chatledger.storage.repositories.outputs import (
     add_outputs,
@@ -36,7 +37,6 @@ from chatledger.storage.repositories.outputs import (
     list_outputs,
     replace_agents,
 )
-from chatledger.storage.repositories.redaction import erase_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user

@@ -12,8 +12,8 @@ import pytest
 from chatledger import ChatLedgerError, Ledger, Oldest
 from chatledger.admin import migrate
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.removal import rewind_to
 from chatledger.types import ThreadChange
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user

@@ -13,9 +13,9 @@ import pytest
 from chatledger import ChatLedgerError, Ledger, Newest, Pace, StorageError
 from chatledger.admin import migrate
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.urls import LOCK_WAIT
-from chatledger.storage.repositories.removal import rewind_to
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.connections import set_limits

@@ -21,7 +21,8 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history import tokens
 from chatledger.storage.history.path import load_path
 from chatledger.storage.history.window import Section, Window
-from chatledger.storage.repositories import bounded, kv, thread_list
+from chatledger.storage.lists import bounded, thread_list
+from chatledger.storage.repositories import kv
 from tests.server.conftest import by_header, client_of, json_of
 from tests.server.steps import CALLS as MOST_CALLS
 from tests.server.steps import counted

@@ -16,8 +16,8 @@ from chatledger import ChatMessage, Ledger
 from chatledger.repositories import scope_of
 from chatledger.server import ServerLimits, create_app
 from chatledger.server.state import State
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.removal import rewind_to
 from tests.conftest import Database
 from tests.server.conftest import by_header, client_of, json_of, listening, serving, until
 

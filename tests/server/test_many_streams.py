@@ -17,7 +17,7 @@ from chatledger import ChatMessage, Ledger
 from chatledger.server import create_app, event_stream
 from chatledger.server.protocol import Protocol
 from chatledger.server.routes import events
-from chatledger.storage.repositories import follow
+from chatledger.storage.follow import follower
 from tests.server.conftest import by_header, client_of, listening, until
 
 LONG = ChatMessage(role="user", content="x" * 3_900_000)
@@ -44,7 +44,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
         monkeypatch.setattr(module, function, count)
 
-    counting(follow, "read_changes", "reads")
+    counting(follower, "read_changes", "reads")
     counting(event_stream, "to_json", "encodes")
     return counted
 

@@ -22,10 +22,10 @@ from chatledger import (
 )
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
-from chatledger.storage.repositories.redaction import erase_at
 from chatledger.types import Page
 from tests.conversations import assistant, call, result, user
 

@@ -10,8 +10,8 @@ from chatledger import ChatMessage, Ledger, VersionConflict
 from chatledger.errors import IdConflict
 from chatledger.ids import derived_id
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.redaction import erase_at
-from chatledger.storage.repositories.thread_ids import iterate_ids
+from chatledger.storage.changes.redaction import erase_at
+from chatledger.storage.lists.thread_ids import iterate_ids
 from chatledger.transfer.plan import Planner, _digest
 from tests.transfer.files import array, bring, lines, talk, texts
 from tests.transfer.test_import_file import outcome

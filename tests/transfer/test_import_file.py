@@ -13,9 +13,9 @@ from chatledger.errors import DecodeError, IdConflict, LimitExceeded, UnknownFor
 from chatledger.repositories import scope_of
 from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.databases.scope import Scope
+from chatledger.storage.lists.thread_list import find_threads
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import PreparedThread, load_threads, prepare_thread
-from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.transfer import detect, import_file, new_threads, shapes
 from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.store import batches

@@ -15,7 +15,7 @@ from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats import get_codec
 from chatledger.models.json import same_json
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.removal import rewind_to
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.transfer.envelope import from_metadata, pack, take_out
 from chatledger.transfer.shapes import BranchMessages, get_shape, recognise_record, shape_names
 from tests.formats.openai_chat.strategies import messages as openai_messages

@@ -29,7 +29,7 @@ from chatledger.models.trusted import copy_with
 from chatledger.models.windows import Window
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import History
-from chatledger.storage.repositories.removal import rewind_to
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.transaction import Transaction
 
 with importing("agents", extra="openai-agents", name="the OpenAI Agents SDK"):

@@ -57,10 +57,10 @@ from chatledger.repositories.threads import Unset
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.databases.postgresql_options import PostgreSQL
-from chatledger.storage.repositories.drafts import Pace
+from chatledger.storage.drafts.draft import Pace
+from chatledger.storage.lists.thread_list import ThreadOrder
 from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.kv import KvScope
-from chatledger.storage.repositories.thread_list import ThreadOrder
 from chatledger.storage.rows.keys import Encryption, KeyRing
 from chatledger.telemetry.otel import OpenTelemetry
 

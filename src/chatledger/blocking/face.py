@@ -26,7 +26,7 @@ from chatledger.repositories.messages import MessageRepository
 from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
 from chatledger.storage.databases.loop_thread import LoopThread
-from chatledger.storage.repositories.drafts import Draft as AsynchronousDraft
+from chatledger.storage.drafts.draft import Draft as AsynchronousDraft
 from chatledger.telemetry.calls import VIEWS
 
 _END = object()

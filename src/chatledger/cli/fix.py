@@ -72,7 +72,7 @@ async def _walk(ledger: Ledger, thread: str | None, *, dry_run: bool, quiet: boo
 async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repaired]:
     """The repairs of each branch of the thread: made, or with `dry_run` only listed."""
     from chatledger.repositories import scope_of
-    from chatledger.storage.repositories.check import check_thread
+    from chatledger.storage.check.branch import check_thread
 
     done: list[Repaired] = []
     for branch in await ledger.branches.list(thread_id):

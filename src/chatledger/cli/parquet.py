@@ -38,7 +38,7 @@ class Filters:
 async def write_frames(ledger: Ledger, folder: str, filters: Filters, *, as_json: bool) -> ExitCode:
     """Write the files and report their rows. Returns FOUND if a row could not be read."""
     from chatledger.repositories import scope_of
-    from chatledger.storage.repositories.thread_ids import iterate_ids
+    from chatledger.storage.lists.thread_ids import iterate_ids
     from chatledger.transfer.export import count_left_out
     from chatledger.transfer.parquet import export_parquet
 

@@ -23,7 +23,7 @@ from chatledger.errors import ChatLedgerError
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import Page, Thread
-    from chatledger.storage.repositories.thread_list import ThreadOrder
+    from chatledger.storage.lists.thread_list import ThreadOrder
 
 
 SHOWN_IDS = 5
@@ -142,7 +142,7 @@ async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> s
     """
     from chatledger.errors import NotFound, ThreadNotFound
     from chatledger.repositories import scope_of
-    from chatledger.storage.repositories.thread_ids import ids_with_prefix
+    from chatledger.storage.lists.thread_ids import ids_with_prefix
 
     require_thread(thread, latest=latest)
     if thread is None:
@@ -169,7 +169,7 @@ async def chosen_thread(ledger: Ledger, thread: str | None) -> str | None:
 async def thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:
     """The given thread id, or the ids of all threads."""
     from chatledger.repositories import scope_of
-    from chatledger.storage.repositories.thread_ids import iterate_ids
+    from chatledger.storage.lists.thread_ids import iterate_ids
 
     if thread is not None:
         yield thread

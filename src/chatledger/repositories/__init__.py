@@ -27,8 +27,8 @@ from chatledger.repositories.messages import MessageRepository
 from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
 from chatledger.rules import CheckedThread
+from chatledger.storage.check.threads import check
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.frame_rows import Chosen
 from chatledger.storage.repositories.frames import FrameTable, read_frames
 from chatledger.storage.repositories.stats import StatsFilter, read_stats

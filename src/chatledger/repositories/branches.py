@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
 from chatledger.models import Branch, ChatMessage, Mark
 from chatledger.storage.databases.scope import Scope
+from chatledger.storage.history.places import read_place
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.branches import activate_branch, branches_of, fork_at, get_branch
-from chatledger.storage.repositories.places import read_place
 
 
 class BranchRepository:

@@ -9,7 +9,7 @@ from types import NoneType
 from chatledger.arguments import Kind, require, require_between
 from chatledger.models import OpenDraft
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.repositories.open_drafts import find_open, interrupt_draft
+from chatledger.storage.drafts.open_drafts import find_open, interrupt_draft
 
 _AGE = Kind("a timedelta, a number or None", timedelta, int, float, NoneType)
 _LONGEST_AGE = 10_000 * 366 * 86_400

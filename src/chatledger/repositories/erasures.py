@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias
 from chatledger.arguments import BOOL, INT, STR_OR_NONE, require
 from chatledger.errors import InvalidArgument
 from chatledger.models import Erasure, ErasureKind, Page
-from chatledger.storage.databases.scope import Scope
-from chatledger.storage.repositories.erasures import (
+from chatledger.storage.changes.erasures import (
     erase_all,
     erase_thread,
     find_tombstone,
     foresee,
     list_tombstones,
 )
+from chatledger.storage.databases.scope import Scope
 
 Owner: TypeAlias = tuple[Literal["thread"], str] | tuple[Literal["user"], str] | tuple[Literal["tenant"]]
 """What is erased: `("thread", thread_id)`, `("user", user_id)` or `("tenant",)`."""

@@ -11,7 +11,7 @@ from chatledger.models.json import JsonValue
 from chatledger.models.kv import require_version
 from chatledger.storage.append.kv import make_write
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.repositories.cursors import page_size
+from chatledger.storage.lists.cursors import page_size
 from chatledger.storage.repositories.kv import (
     KvScope,
     delete_value,

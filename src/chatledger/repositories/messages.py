@@ -61,21 +61,21 @@ from chatledger.storage.append.request import (
     refusing_copies,
     require_messages,
 )
+from chatledger.storage.changes.redaction import erase_at
+from chatledger.storage.changes.removal import pop, retract, rewind_to
+from chatledger.storage.changes.revise import list_revisions, revise_message
 from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drafts.draft import Draft, Pace
+from chatledger.storage.follow.follow_cursor import read_start
+from chatledger.storage.follow.follower import follow
+from chatledger.storage.history.places import MESSAGE, Place, read_id, read_place
 from chatledger.storage.history.window import Section
 from chatledger.storage.history.window import Window as Asked
+from chatledger.storage.lists.cursors import page_size, part_of
+from chatledger.storage.lists.search import SearchRequest, search
+from chatledger.storage.lists.search_text import Query
 from chatledger.storage.repositories.alternatives import alternatives_of
-from chatledger.storage.repositories.cursors import page_size, part_of
-from chatledger.storage.repositories.drafts import Draft, Pace
 from chatledger.storage.repositories.find import find_messages, get_message
-from chatledger.storage.repositories.follow import follow
-from chatledger.storage.repositories.follow_cursor import read_start
-from chatledger.storage.repositories.places import MESSAGE, Place, read_id, read_place
-from chatledger.storage.repositories.redaction import erase_at
-from chatledger.storage.repositories.removal import pop, retract, rewind_to
-from chatledger.storage.repositories.revise import list_revisions, revise_message
-from chatledger.storage.repositories.search import SearchRequest, search
-from chatledger.storage.repositories.search_text import Query
 from chatledger.storage.repositories.sync import compare, part, shorten
 from chatledger.storage.rows.messages import is_long_batch
 from chatledger.storage.schema.text import encode_key

@@ -25,16 +25,14 @@ from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import ChatMessage, Deleted, Hit, Page, RulesLevel, Thread
 from chatledger.models.base import read_moment, refusing
+from chatledger.storage.changes.copy import copy_until
+from chatledger.storage.changes.deletion import delete_thread, retain
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.repositories.copy import copy_until
-from chatledger.storage.repositories.counts import count_thread
-from chatledger.storage.repositories.creation import make_thread
-from chatledger.storage.repositories.cursors import page_size
-from chatledger.storage.repositories.deletion import delete_thread, retain
-from chatledger.storage.repositories.places import read_place
-from chatledger.storage.repositories.search import SearchRequest, search
-from chatledger.storage.repositories.search_text import Query
-from chatledger.storage.repositories.thread_list import (
+from chatledger.storage.history.places import read_place
+from chatledger.storage.lists.cursors import page_size
+from chatledger.storage.lists.search import SearchRequest, search
+from chatledger.storage.lists.search_text import Query
+from chatledger.storage.lists.thread_list import (
     ThreadFilter,
     ThreadOrder,
     ThreadWindow,
@@ -42,6 +40,8 @@ from chatledger.storage.repositories.thread_list import (
     find_thread,
     list_threads,
 )
+from chatledger.storage.repositories.counts import count_thread
+from chatledger.storage.repositories.creation import make_thread
 from chatledger.storage.repositories.threads import ThreadUpdate, check_keys, judge_rules, update_thread
 from chatledger.storage.schema.text import encode_key
 

@@ -27,7 +27,7 @@ from chatledger.errors import (
 from chatledger.ledger import Ledger
 from chatledger.models import Thread, Violation
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.thread_list import find_threads
+from chatledger.storage.lists.thread_list import find_threads
 from chatledger.transfer.envelope import from_metadata
 from chatledger.transfer.fields import FieldMissing
 from chatledger.transfer.new_threads import Loaded, NewThreads, find_stored

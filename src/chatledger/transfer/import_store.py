@@ -29,7 +29,7 @@ from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
 from chatledger.repositories import scope_of
 from chatledger.storage.drivers.urls import Address
-from chatledger.storage.repositories.thread_list import find_threads
+from chatledger.storage.lists.thread_list import find_threads
 from chatledger.transaction import as_user
 from chatledger.transfer.report import Failure, ImportReport, Outcome
 from chatledger.transfer.store import batches, written

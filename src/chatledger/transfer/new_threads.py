@@ -16,8 +16,8 @@ from chatledger.errors import Conflict, Erased, IdConflict, LimitExceeded, RuleV
 from chatledger.ledger import Ledger
 from chatledger.models import Limits, Thread
 from chatledger.repositories import scope_of
+from chatledger.storage.lists.thread_list import find_threads
 from chatledger.storage.repositories.bulk import PreparedThread, load_threads, prepare_thread
-from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.transfer.plan import PlannedThread
 from chatledger.transfer.records import Record
 

@@ -19,7 +19,7 @@ from chatledger.adapters.pydantic_ai import record as records
 from chatledger.adapters.pydantic_ai import store as stores
 from chatledger.errors import DecodeError, IdConflict, InvalidArgument
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.redaction import erase_at
+from chatledger.storage.changes.redaction import erase_at
 from tests.adapters.pydantic_ai.objects import HISTORY, TIME
 from tests.conftest import Database
 from tests.faults.proxy import proxied

@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 from chatledger import ChatMessage, RuleViolation, VersionConflict
 from chatledger.errors import BranchNotFound, DraftLive, InvalidCursor, MessageNotFound
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.removal import rewind_to
+from chatledger.storage.changes.removal import rewind_to
 from tests.conversations import user
 from tests.faults.machine.base import Base, has_removed, needs, texts, threads
 from tests.faults.machine.model import ModelThread, place_of, without_words

@@ -9,7 +9,7 @@ from chatledger import NewThread, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import IdConflict, InvalidCursor
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
-from chatledger.storage.repositories.copy import copy_until
+from chatledger.storage.changes.copy import copy_until
 from tests.conversations import assistant, user
 from tests.faults.machine.base import THREADS, USERS, Base, texts, threads
 from tests.faults.machine.model import ModelThread

@@ -23,9 +23,9 @@ from chatledger import (
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.outputs import add_outputs, replace_agents
-from chatledger.storage.repositories.redaction import erase_at
 from tests.conversations import assistant, call, result, turn, user
 
 TENANTS = ("default", "acme")

@@ -12,7 +12,7 @@ from openai import AsyncOpenAI, BadRequestError, ConflictError, NotFoundError
 from chatledger import ChatMessage, Ledger
 from chatledger.repositories import scope_of
 from chatledger.server import create_app
-from chatledger.storage.repositories.redaction import erase_at
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.schema.tables import metadata as schema
 from tests.conftest import Database
 from tests.server.conftest import by_header

@@ -26,9 +26,9 @@ from chatledger.errors import (
     RunConflict,
 )
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.repositories.alternatives import alternatives_of
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.removal import rewind_to
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user

@@ -13,7 +13,7 @@ import pytest
 from chatledger import InvalidArgument, Ledger, NewThread, Payload, Put, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.errors import EncryptionError, Erased, IdConflict, LimitExceeded, RunConflict
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.thread_ids import iterate_ids
+from chatledger.storage.lists.thread_ids import iterate_ids
 from chatledger.transaction import as_user
 from tests.conftest import KEYS, Database
 from tests.conversations import result, texts, turn, user

@@ -11,8 +11,8 @@ import pytest
 
 from chatledger import Draft, Ledger, Pace, Payload, ReasoningDelta, ToolCallDelta
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.copy import copy_until
 from chatledger.storage.drivers import sqlite
-from chatledger.storage.repositories.copy import copy_until
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.faults.proxy import Proxy, proxied

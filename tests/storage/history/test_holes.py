@@ -12,13 +12,13 @@ from chatledger import ChatMessage, Ledger
 from chatledger.errors import LimitExceeded
 from chatledger.repositories import scope_of
 from chatledger.storage.append.preflight import read_tip
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history import one_statement, tokens
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import find_path
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.removal import rewind_to
 from chatledger.types import Violation
 from tests.checks import findings_of
 from tests.conftest import Database

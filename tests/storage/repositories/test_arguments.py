@@ -39,8 +39,8 @@ from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
 from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
+from chatledger.storage.lists.thread_list import find_threads
 from chatledger.storage.repositories.branches import advance
-from chatledger.storage.repositories.thread_list import find_threads
 from tests.conversations import turn
 
 NOUNS = {

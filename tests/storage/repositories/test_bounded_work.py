@@ -14,10 +14,12 @@ import pytest
 from chatledger import Ledger
 from chatledger.errors import LimitExceeded
 from chatledger.repositories import scope_of
+from chatledger.storage.changes import copy, removal
+from chatledger.storage.changes import record as changes
+from chatledger.storage.changes.removal import rewind_to
+from chatledger.storage.check import branch as check
 from chatledger.storage.history import path, portions
-from chatledger.storage.repositories import changes, check, copy, removal
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.removal import rewind_to
 from chatledger.storage.rows import changes as rows
 from tests.checks import findings_of
 from tests.conftest import Database

@@ -10,10 +10,11 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, ThreadNotFound
 from chatledger.repositories import scope_of
+from chatledger.storage.check import threads as check_all
 from chatledger.storage.drivers.sql import ReadSql
-from chatledger.storage.repositories import check_all, thread_ids
+from chatledger.storage.lists import thread_ids
+from chatledger.storage.lists.thread_ids import iterate_ids
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.thread_ids import iterate_ids
 from chatledger.types import CheckedThread
 from tests.checks import findings_of
 from tests.conftest import Database

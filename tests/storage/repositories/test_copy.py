@@ -25,9 +25,9 @@ from chatledger import (
 )
 from chatledger.errors import BranchNotFound, Erased, IdConflict, LimitExceeded, MessageNotFound
 from chatledger.repositories import scope_of
+from chatledger.storage.changes import copy
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.history import path
-from chatledger.storage.repositories import copy
-from chatledger.storage.repositories.redaction import erase_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user

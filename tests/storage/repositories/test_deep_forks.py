@@ -12,10 +12,11 @@ import pytest
 from chatledger import Ledger, Newest
 from chatledger.errors import LimitExceeded, ThreadNotFound
 from chatledger.repositories import scope_of
+from chatledger.storage.changes import record as changes
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.history import lineages, path
-from chatledger.storage.repositories import alternatives, branches, changes
+from chatledger.storage.repositories import alternatives, branches
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.removal import rewind_to
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import user

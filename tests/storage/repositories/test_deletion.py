@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chatledger import InvalidArgument, Ledger, ThreadNotFound
-from chatledger.storage.repositories import deletion
+from chatledger.storage.changes import deletion
 from chatledger.types import Deleted
 from tests.conversations import turn
 

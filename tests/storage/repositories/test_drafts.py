@@ -29,7 +29,7 @@ from chatledger.errors import DecodeError, DraftLive, DraftLost, IdConflict, Lim
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
 from chatledger.storage.append.request import make_request
-from chatledger.storage.repositories import drafts
+from chatledger.storage.drafts import draft as drafts
 from chatledger.storage.repositories.branches import advance, fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.checks import findings_of

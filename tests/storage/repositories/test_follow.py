@@ -13,11 +13,11 @@ from chatledger import ChatMessage, Cursor, Ledger, Oldest, Pace, PostgreSQL, St
 from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.models import ThreadChangeKind
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.databases import poller, sqlite
 from chatledger.storage.databases.states import Followed, States
-from chatledger.storage.repositories import follow
+from chatledger.storage.follow import follower
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.removal import rewind_to
 from chatledger.storage.schema.text import write_mark
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
@@ -227,9 +227,9 @@ async def test_closing_the_ledger_ends_its_followers(database: Database, writer:
         busy = ledger.messages.follow("t", cursor=(await ledger.messages.history("t", Oldest(0))).mark)
         await until_waiting(ledger)
         before = asyncio.all_tasks() - {waiting}
-    for follower in (waiting, anext(busy)):
+    for step in (waiting, anext(busy)):
         with pytest.raises(StorageError, match="closed"):
-            await follower
+            await step
     assert asyncio.all_tasks() < before, "the poller is left"
 
 
@@ -317,7 +317,7 @@ async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database, m
 async def test_a_poll_wakes_no_follower_that_came_during_it(
     ledger: Ledger, writer: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    polls, reads = count_calls(monkeypatch, poller, "_compare"), count_calls(monkeypatch, follow, "read_changes")
+    polls, reads = count_calls(monkeypatch, poller, "_compare"), count_calls(monkeypatch, follower, "read_changes")
     states, asked, go_on = ledger._database.states, asyncio.Event(), asyncio.Event()
 
     async def held(followed: Sequence[Followed]) -> States:

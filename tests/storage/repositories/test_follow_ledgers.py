@@ -15,7 +15,7 @@ from chatledger.admin import configure_sqlite
 from chatledger.errors import EncryptionError
 from chatledger.storage.databases import poller
 from chatledger.storage.drivers.urls import read_url
-from chatledger.storage.repositories import follow
+from chatledger.storage.follow import follower
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.proxy import Proxy, proxied
@@ -234,7 +234,7 @@ async def test_a_user_follows_their_own_threads_only(database: Database, monkeyp
         mark = (await ada.messages.append("t", turn())).mark
         await ada.messages.append("t", [user("s3cr3t")])
         cursor = (await asyncio.wait_for(anext(ada.messages.follow("t", cursor=mark)), LONG)).cursor
-        reads = count_calls(monkeypatch, follow, "read_changes")
+        reads = count_calls(monkeypatch, follower, "read_changes")
         for after in (None, mark, cursor):
             with pytest.raises(ThreadNotFound) as theirs:
                 await asyncio.wait_for(anext(bob.messages.follow("t", cursor=after)), LONG)

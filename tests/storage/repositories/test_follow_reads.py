@@ -13,7 +13,7 @@ from chatledger.models import ThreadChange
 from chatledger.repositories import scope_of
 from chatledger.storage.databases import poller, shared_reads
 from chatledger.storage.drivers.gate import Gate, Place
-from chatledger.storage.repositories import follow
+from chatledger.storage.follow import follower
 from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
 from tests.conversations import user
@@ -30,11 +30,11 @@ class Reads:
     """The reads of all followers: what each found, and how many ran at the same time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.looks: list[follow.Look] = []
+        self.looks: list[follower.Look] = []
         self.running = self.most = 0
-        read = follow.read_changes
+        read = follower.read_changes
 
-        def noting(*given: Any, **fields: Any) -> follow.Look:
+        def noting(*given: Any, **fields: Any) -> follower.Look:
             self.running += 1
             self.most = max(self.most, self.running)
             try:
@@ -44,7 +44,7 @@ class Reads:
             self.looks.append(look)
             return look
 
-        monkeypatch.setattr(follow, "read_changes", noting)
+        monkeypatch.setattr(follower, "read_changes", noting)
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ async def test_followers_leave_connections_to_others(
 async def test_a_read_ends_before_it_has_too_many_bytes(
     database: Database, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "BYTES", 10_000)
+    monkeypatch.setattr(follower, "BYTES", 10_000)
     async with database.open() as ledger:
         await ledger.messages.append("t", [user("first")], create=True)
         mark = (await ledger.branches.get("t")).mark
@@ -142,7 +142,7 @@ async def test_a_read_ends_before_it_has_too_many_bytes(
 async def test_a_read_of_revisions_on_another_branch_is_bounded_too(
     database: Database, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "BYTES", 10_000)
+    monkeypatch.setattr(follower, "BYTES", 10_000)
     async with database.open() as ledger:
         words = [f"{number}" * 4_000 for number in range(9)]
         await ledger.messages.append("t", [user(word, message_id=word[0]) for word in words], create=True)

@@ -13,9 +13,9 @@ from chatledger.errors import DamagedCell, EncryptionError, InvalidCursor, Limit
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
 from chatledger.storage.drivers.sql import ReadSql
+from chatledger.storage.lists.cursors import to_page
 from chatledger.storage.repositories import kv
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.cursors import to_page
 from chatledger.types import KvValue
 from tests.conftest import Database
 from tests.conversations import user

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chatledger import Feedback, Ledger
-from chatledger.storage.repositories.bounded import LARGEST
+from chatledger.storage.lists.bounded import LARGEST
 from chatledger.types import Page
 from tests.conftest import ENCRYPTED, KEYS, Database
 

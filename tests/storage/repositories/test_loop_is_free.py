@@ -11,9 +11,9 @@ import pytest
 from chatledger import Feedback, Ledger
 from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt
+from chatledger.storage.changes import record as changes
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.history import path
-from chatledger.storage.repositories import changes
-from chatledger.storage.repositories.removal import rewind_to
 from chatledger.storage.schema import columns
 from tests.conversations import assistant, call, user
 

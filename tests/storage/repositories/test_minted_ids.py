@@ -14,7 +14,7 @@ import chatledger
 from chatledger import Feedback, Ledger, Payload
 from chatledger.ids import new_id
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.thread_ids import iterate_ids
+from chatledger.storage.lists.thread_ids import iterate_ids
 from chatledger.transfer.import_file import import_file
 from chatledger.transfer.plan import ImportOptions
 from tests.conversations import user
@@ -28,7 +28,7 @@ MADE_OF = {
     "server/conversations/conversations.py _new_id": "the user's id and the idempotency key",
     "server/conversations/items.py to_messages": "the conversation's id, the idempotency key and an index",
     "storage/append/request.py message_ids": "the thread's id, the idempotency key and an index",
-    "storage/repositories/drafts.py _following_id": "the thread's id, the first message's id and an index",
+    "storage/drafts/draft.py _following_id": "the thread's id, the first message's id and an index",
     "repositories/feedback.py _feedback_id": "the run's id and the idempotency key",
     "transfer/stores/langchain.py decode": "the session and the row of the store",
     "transfer/stores/openai_agents.py decode": "the session and the row of the store",

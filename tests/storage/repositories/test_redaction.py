@@ -16,8 +16,8 @@ import pytest
 from chatledger import ChatMessage, ImagePart, KeyRing, Ledger, TextPart, ThinkPart
 from chatledger.errors import DamagedCell, EncryptionError, IdConflict, InvalidArgument, MessageNotFound, ThreadNotFound
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.schema.tables import metadata
 from tests.checks import findings_of
 from tests.conftest import ENCRYPTED, Database

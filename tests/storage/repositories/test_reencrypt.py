@@ -8,7 +8,7 @@ import pytest
 
 from chatledger import Encryption, KeyRing, Pace
 from chatledger.errors import EncryptionError
-from chatledger.storage.repositories import reencrypt as module
+from chatledger.storage.changes import reencrypt as module
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.rows.keys import TenantKeys, header_of
 from chatledger.storage.schema.text import CIPHERTEXT_HEADER

@@ -26,10 +26,10 @@ from chatledger.models.outputs import Output
 from chatledger.repositories import scope_of
 from chatledger.storage.append.attempt import Attempted, attempt, attempt_locked
 from chatledger.storage.append.request import make_request
+from chatledger.storage.changes.redaction import erase_at
+from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.outputs import add_outputs
-from chatledger.storage.repositories.redaction import erase_at
-from chatledger.storage.repositories.removal import rewind_to
 from chatledger.types import CallPlace
 from tests.checks import findings_of
 from tests.conftest import Database

@@ -24,8 +24,8 @@ from chatledger import (
 )
 from chatledger.errors import DraftLive, IdConflict, LimitExceeded, MessageNotFound
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.schema.tables import metadata
 from tests.checks import findings_of
 from tests.conftest import Database

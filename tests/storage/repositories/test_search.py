@@ -18,9 +18,9 @@ import pytest
 from chatledger import ChatMessage, InvalidArgument, Ledger, NewThread, TextPart, ThinkPart, ThreadNotFound
 from chatledger.errors import DamagedCell, InvalidCursor, LimitExceeded
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.redaction import erase_at
-from chatledger.storage.repositories.search import SearchRequest, search
-from chatledger.storage.repositories.search_text import MOST_CHARACTERS, Query
+from chatledger.storage.changes.redaction import erase_at
+from chatledger.storage.lists.search import SearchRequest, search
+from chatledger.storage.lists.search_text import MOST_CHARACTERS, Query
 from chatledger.types import Hit, Page
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, user

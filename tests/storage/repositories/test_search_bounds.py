@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, Ledger, TextPart
 from chatledger.errors import InvalidArgument
-from chatledger.storage.repositories import bounded, folding, pieces, search, search_text
-from chatledger.storage.repositories.search import SearchRequest
-from chatledger.storage.repositories.search_text import MOST_PARSED, Query, plain
+from chatledger.storage.lists import bounded, folding, pieces, search, search_text
+from chatledger.storage.lists.search import SearchRequest
+from chatledger.storage.lists.search_text import MOST_PARSED, Query, plain
 from chatledger.storage.schema.columns import Ciphertext
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, user

@@ -16,8 +16,8 @@ from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.errors import Erased, IdConflict
 from chatledger.ids import erasure_digest
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
-from chatledger.storage.repositories.redaction import erase_at
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, user
 from tests.storage.raw import query

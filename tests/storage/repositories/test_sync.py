@@ -19,8 +19,8 @@ from chatledger import (
 )
 from chatledger.errors import IdConflict
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.repositories.redaction import erase_at
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, user
 from tests.storage.raw import count_rows

@@ -20,11 +20,11 @@ from chatledger import (
 )
 from chatledger.errors import InvalidCursor
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories import thread_list
+from chatledger.storage.changes.redaction import erase_at
+from chatledger.storage.lists import thread_list
+from chatledger.storage.lists.thread_list import cursor_behind, find_threads
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
-from chatledger.storage.repositories.redaction import erase_at
-from chatledger.storage.repositories.thread_list import cursor_behind, find_threads
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.reasons import about

@@ -11,10 +11,11 @@ import pytest
 from chatledger import Feedback, InvalidArgument, Ledger, RuleViolation, Thread, ThreadNotFound, VersionConflict
 from chatledger.errors import IdConflict, InvalidCursor, LimitExceeded
 from chatledger.repositories import scope_of
+from chatledger.storage.check import branch as check
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.repositories import check, threads
+from chatledger.storage.lists.thread_list import find_threads
+from chatledger.storage.repositories import threads
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.thread_list import find_threads
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.reasons import about

@@ -18,12 +18,12 @@ from chatledger.admin import configure_sqlite
 from chatledger.errors import IdConflict, RunConflict, RunNotFound, TenantOnly
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
+from chatledger.storage.lists.thread_ids import ids_with_prefix, iterate_ids
+from chatledger.storage.lists.thread_list import find_threads
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.outputs import add_outputs, replace_agents
 from chatledger.storage.repositories.runs import find_runs
-from chatledger.storage.repositories.thread_ids import ids_with_prefix, iterate_ids
-from chatledger.storage.repositories.thread_list import find_threads
 from chatledger.storage.schema.tables import metadata
 from chatledger.types import OpenDraft, Page
 from tests.conftest import ENCRYPTED, KEYS, Database

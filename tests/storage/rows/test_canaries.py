@@ -24,7 +24,7 @@ from chatledger.admin import migrate
 from chatledger.ids import derived_id
 from chatledger.models.json import dumps
 from chatledger.repositories import scope_of
-from chatledger.storage.repositories.redaction import erase_at
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.tables import metadata
 from chatledger.transfer.import_file import import_file

@@ -14,9 +14,9 @@ from chatledger import ChatLedgerError, Encryption, KeyRing, Ledger, ThreadNotFo
 from chatledger.admin import backup, configure_sqlite
 from chatledger.errors import EncryptionError
 from chatledger.repositories import Repositories, scope_of
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.drivers.urls import read_url
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
-from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user

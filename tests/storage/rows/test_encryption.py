@@ -13,8 +13,8 @@ from chatledger.admin import configure_sqlite
 from chatledger.errors import EncryptionError, IdConflict
 from chatledger.models import CONTINUES
 from chatledger.repositories import scope_of
+from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.repositories.bulk import load_threads
-from chatledger.storage.repositories.redaction import erase_at
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.columns import Key
 from chatledger.storage.schema.tables import metadata

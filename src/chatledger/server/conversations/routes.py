@@ -26,7 +26,7 @@ from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import PathId
 from chatledger.server.state import Asking, Mine, Who
-from chatledger.storage.repositories.thread_list import cursor_behind
+from chatledger.storage.lists.thread_list import cursor_behind
 
 router = json_router(
     prefix="/conversations",

@@ -13,8 +13,8 @@ from sqlalchemy import func, select
 
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import WriteSql
+from chatledger.storage.lists.many import chunks
 from chatledger.storage.repositories.counts import count_rows
-from chatledger.storage.repositories.many import chunks
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import branches, feedback, kv, runs, threads
 

@@ -29,9 +29,9 @@ from chatledger.storage.history.path import (
     read_lineage,
     write_lineage,
 )
+from chatledger.storage.history.places import At, seek
 from chatledger.storage.history.window import END, Window, branch_column
-from chatledger.storage.repositories.cursors import part_of
-from chatledger.storage.repositories.places import At, seek
+from chatledger.storage.lists.cursors import part_of
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.rows.owned import of_thread, own_thread
 from chatledger.storage.schema.tables import branches, threads

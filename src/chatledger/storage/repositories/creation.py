@@ -14,7 +14,7 @@ from chatledger.storage.append.create import create_thread
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import Creation, Terms, make_request
 from chatledger.storage.drivers.sql import WriteSql
-from chatledger.storage.repositories.thread_list import find_thread
+from chatledger.storage.lists.thread_list import find_thread
 from chatledger.storage.rows.encryption import Tenant
 
 

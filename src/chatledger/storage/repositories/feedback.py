@@ -27,8 +27,8 @@ from chatledger.models import Feedback, FeedbackSummary, Page
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
-from chatledger.storage.repositories.bounded import fetch_rows
-from chatledger.storage.repositories.cursors import read_cursor, to_page
+from chatledger.storage.lists.bounded import fetch_rows
+from chatledger.storage.lists.cursors import read_cursor, to_page
 from chatledger.storage.repositories.runs import find_run
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.feedback import FEEDBACK_COLUMNS, to_feedback

@@ -13,8 +13,8 @@ from chatledger.models import KvValue, Page
 from chatledger.models.json import JsonValue
 from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, store, version_of
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.repositories.bounded import FOUND, LARGEST, SIZE, fetch_rows, size_of, take
-from chatledger.storage.repositories.cursors import read_cursor, to_page
+from chatledger.storage.lists.bounded import FOUND, LARGEST, SIZE, fetch_rows, size_of, take
+from chatledger.storage.lists.cursors import read_cursor, to_page
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.kv import KV_COLUMNS, to_value
 from chatledger.storage.rows.owned import own_thread, owned

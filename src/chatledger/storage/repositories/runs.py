@@ -17,9 +17,9 @@ from chatledger.models.secrets import masked
 from chatledger.storage.append.run_end import ended_by_ledger
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
-from chatledger.storage.repositories.bounded import fetch_rows
-from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
-from chatledger.storage.repositories.many import chunks, read_ids
+from chatledger.storage.lists.bounded import fetch_rows
+from chatledger.storage.lists.cursors import read_cursor, to_page, write_cursor
+from chatledger.storage.lists.many import chunks, read_ids
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, encrypt_values
 from chatledger.storage.rows.owned import of_thread, owned, owned_each
 from chatledger.storage.rows.runs import USAGE_COLUMNS, to_run, to_usage

@@ -12,12 +12,12 @@ from chatledger.errors import ThreadNotFound, VersionConflict
 from chatledger.ids import new_stamp
 from chatledger.models import RulesLevel, Thread
 from chatledger.models.base import refusing
+from chatledger.storage.check.branch import Stamps, judge_level, require_level
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.repositories.check import Stamps, judge_level, require_level
-from chatledger.storage.repositories.locks import hold_thread
-from chatledger.storage.repositories.thread_list import (
+from chatledger.storage.lists.thread_list import (
     find_thread,
 )
+from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.owned import own_thread
 from chatledger.storage.schema.tables import branches, threads

@@ -11,7 +11,7 @@ from chatledger.arguments import INT, INT_OR_NONE, require
 from chatledger.errors import ChatLedgerError, InvalidCursor, LimitExceeded
 from chatledger.models import Page
 from chatledger.models.json import dumps, loads
-from chatledger.storage.repositories.bounded import Rows
+from chatledger.storage.lists.bounded import Rows
 from chatledger.storage.rows.messages import is_damage
 from chatledger.storage.schema.columns import Undecoded
 from chatledger.storage.schema.text import from_microseconds, to_microseconds

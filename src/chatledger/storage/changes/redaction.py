@@ -19,13 +19,13 @@ from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation, 
 from chatledger.models.trusted import copy_with
 from chatledger.storage.append.gone import new_digests, with_digests
 from chatledger.storage.append.partial import overwrite
+from chatledger.storage.changes.record import find_given_up, load_bodies, load_changes, replace_body
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import cut, find_message, find_path, load_range
+from chatledger.storage.history.places import At, Place
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.changes import find_given_up, load_bodies, load_changes, replace_body
 from chatledger.storage.repositories.locks import hold_thread
-from chatledger.storage.repositories.places import At, Place
 from chatledger.storage.rows.changes import Change
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.messages import encode_message

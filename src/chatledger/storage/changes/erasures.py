@@ -29,12 +29,12 @@ from sqlalchemy import (
 from chatledger.errors import ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
+from chatledger.storage.changes.deletion import delete_thread, together
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.repositories.bounded import fetch_rows
+from chatledger.storage.lists.bounded import fetch_rows
+from chatledger.storage.lists.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.counts import count_threads
-from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
-from chatledger.storage.repositories.deletion import delete_thread, together
 from chatledger.storage.repositories.feedback import current_scores
 from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model

@@ -37,9 +37,9 @@ from chatledger.storage.append.partial import Held
 from chatledger.storage.append.request import LEASE, AppendRequest, in_run
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drafts.draft_write import DraftWrite
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import load_range
-from chatledger.storage.repositories.draft_write import DraftWrite
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import encode_key

@@ -26,10 +26,10 @@ from chatledger.models.limits import MOST_VALUES
 from chatledger.storage.drivers.asyncpg import apart_from_loop, aside
 from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
-from chatledger.storage.repositories.bounded import fetch_rows
-from chatledger.storage.repositories.cursors import read_cursor, write_cursor
-from chatledger.storage.repositories.pieces import fetch_pieces, fetch_some
-from chatledger.storage.repositories.search_text import OF_A_VALUE, Query, most_values, plain
+from chatledger.storage.lists.bounded import fetch_rows
+from chatledger.storage.lists.cursors import read_cursor, write_cursor
+from chatledger.storage.lists.pieces import fetch_pieces, fetch_some
+from chatledger.storage.lists.search_text import OF_A_VALUE, Query, most_values, plain
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
 from chatledger.storage.rows.messages import is_damage
 from chatledger.storage.rows.owned import owned

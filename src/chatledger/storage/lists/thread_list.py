@@ -31,9 +31,9 @@ from chatledger.models import Page, Thread
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import damaged_active_branch, read_lineage
-from chatledger.storage.repositories.bounded import FOUND, LARGEST, OF_ROW, SIZE, take
-from chatledger.storage.repositories.cursors import read_cursor, to_page, write_cursor
-from chatledger.storage.repositories.many import chunks, read_ids
+from chatledger.storage.lists.bounded import FOUND, LARGEST, OF_ROW, SIZE, take
+from chatledger.storage.lists.cursors import read_cursor, to_page, write_cursor
+from chatledger.storage.lists.many import chunks, read_ids
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import branches, message_parts, messages, threads

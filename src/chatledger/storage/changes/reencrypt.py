@@ -19,8 +19,8 @@ from chatledger.ids import new_stamp
 from chatledger.models import Progress
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Row, WriteSql
+from chatledger.storage.lists.thread_ids import thread_count, threads_after
 from chatledger.storage.repositories.locks import hold_thread
-from chatledger.storage.repositories.thread_ids import thread_count, threads_after
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import encode_text

@@ -20,10 +20,7 @@ from chatledger.models.trusted import copy_with
 from chatledger.rules import arguments_not_json
 from chatledger.storage.append.partial import overwrite
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.history.path import find_message, find_path
-from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.changes import (
+from chatledger.storage.changes.record import (
     has_changed,
     hold_changeable,
     load_told,
@@ -32,6 +29,9 @@ from chatledger.storage.repositories.changes import (
     settle,
     take_position,
 )
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
+from chatledger.storage.history.path import find_message, find_path
+from chatledger.storage.history.window import Window
 from chatledger.storage.rows.messages import encode_all
 from chatledger.storage.schema.tables import branches, messages
 

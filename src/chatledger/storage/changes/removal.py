@@ -17,6 +17,16 @@ from sqlalchemy import and_, select, update
 from chatledger.errors import InvalidCursor, MessageNotFound, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel, Violation
 from chatledger.storage.append.request import moved_since, read_expected
+from chatledger.storage.changes.record import (
+    HeldBranch,
+    HeldThread,
+    hold_changeable,
+    note_changed,
+    record_change,
+    refuse_live,
+    settle,
+    take_position,
+)
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.fold import fold_tip
@@ -30,19 +40,9 @@ from chatledger.storage.history.path import (
     require_short,
     without,
 )
+from chatledger.storage.history.places import At, find_place, seq_on
 from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window import END, Window
-from chatledger.storage.repositories.changes import (
-    HeldBranch,
-    HeldThread,
-    hold_changeable,
-    note_changed,
-    record_change,
-    refuse_live,
-    settle,
-    take_position,
-)
-from chatledger.storage.repositories.places import At, find_place, seq_on
 from chatledger.storage.schema.tables import messages
 from chatledger.storage.schema.text import Mark
 

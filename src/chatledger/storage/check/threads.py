@@ -21,11 +21,11 @@ from chatledger.errors import ChatLedgerError, ThreadNotFound
 from chatledger.models import ChatMessage, Progress, Thread
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.preflight import read_tip
+from chatledger.storage.check.branch import Stored, damage, empty_positions, judge_path, walk
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans, without
-from chatledger.storage.repositories.check import Stored, damage, empty_positions, judge_path, walk
-from chatledger.storage.repositories.thread_ids import thread_count
+from chatledger.storage.lists.thread_ids import thread_count
 from chatledger.storage.rows.changes import to_change
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.feedback import FEEDBACK_COLUMNS, to_feedback

@@ -19,9 +19,9 @@ from chatledger.storage.append.attempt import as_stored
 from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import plan_rows
+from chatledger.storage.drafts.open_drafts import interrupt_partial
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import load_range
-from chatledger.storage.repositories.open_drafts import interrupt_partial
 from chatledger.storage.repositories.runs import count_usage
 from chatledger.storage.rows.encrypted import refuse_without_keys
 from chatledger.storage.rows.messages import EncodedMessage, encode_message

@@ -23,12 +23,12 @@ from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.fold import load_links
 from chatledger.storage.history.path import cut, find_path, load_path
+from chatledger.storage.history.places import At, seek
 from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window import Window
+from chatledger.storage.lists.thread_list import find_thread
 from chatledger.storage.repositories.bulk import load_rows_of
 from chatledger.storage.repositories.creation import Made, make_thread
-from chatledger.storage.repositories.places import At, seek
-from chatledger.storage.repositories.thread_list import find_thread
 from chatledger.storage.rows.owned import own_thread
 from chatledger.storage.schema.tables import threads
 from chatledger.storage.schema.text import encode_key
