@@ -43,6 +43,7 @@ from chatledger.models import (
     Violation,
 )
 from chatledger.models.windows import Window
+from chatledger.reports.frames import FrameTable
 from chatledger.repositories.erasures import Owner
 from chatledger.repositories.history import PromptFormat
 from chatledger.rules import (
@@ -59,7 +60,6 @@ from chatledger.storage.history.tokens import (
 from chatledger.storage.lists.thread_list import (
     ThreadOrder,
 )
-from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.kv import (
     KvScope,
 )

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from chatledger import ChatMessage, Feedback, Ledger, TextPart, Usage
+from chatledger.reports.frames import frame_schema
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.frames import frame_schema
 from chatledger.transfer.parquet import FRAMES, export_parquet
 from tests.cli.commands import chatledger
 from tests.conftest import KEYS, Database

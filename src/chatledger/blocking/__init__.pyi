@@ -51,6 +51,7 @@ from chatledger.models import (
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
 from chatledger.models.windows import Window
+from chatledger.reports.frames import FrameTable
 from chatledger.repositories.erasures import Owner
 from chatledger.repositories.history import History, Prompt, PromptFormat
 from chatledger.repositories.threads import Unset
@@ -59,7 +60,6 @@ from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.databases.postgresql_options import PostgreSQL
 from chatledger.storage.drafts.draft import Pace
 from chatledger.storage.lists.thread_list import ThreadOrder
-from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.storage.rows.keys import Encryption, KeyRing
 from chatledger.telemetry.otel import OpenTelemetry

@@ -18,6 +18,9 @@ from chatledger.arguments import (
 from chatledger.errors import ChatLedgerError
 from chatledger.models import LedgerStats, Progress, RunPrices
 from chatledger.models.base import read_moment
+from chatledger.reports.frame_rows import Chosen
+from chatledger.reports.frames import FrameTable, read_frames
+from chatledger.reports.stats import StatsFilter, read_stats
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
@@ -29,9 +32,6 @@ from chatledger.repositories.threads import ThreadRepository
 from chatledger.rules import CheckedThread
 from chatledger.storage.check.threads import check
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.repositories.frame_rows import Chosen
-from chatledger.storage.repositories.frames import FrameTable, read_frames
-from chatledger.storage.repositories.stats import StatsFilter, read_stats
 from chatledger.telemetry.calls import observed
 
 if TYPE_CHECKING:

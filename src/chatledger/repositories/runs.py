@@ -15,11 +15,11 @@ from chatledger.models.base import read_moment, refuse_own_fields, refusing
 from chatledger.models.json import JsonValue
 from chatledger.models.secrets import masked_text
 from chatledger.models.weight import apart
+from chatledger.reports.prices import read_prices
+from chatledger.reports.usage import UsageFilter, is_metadata, read_groups, read_usage, summarize_usage
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.lists.cursors import page_size
-from chatledger.storage.repositories.prices import read_prices
 from chatledger.storage.repositories.runs import find_run, finish_run, list_runs, start_run, without_secrets
-from chatledger.storage.repositories.usage import UsageFilter, is_metadata, read_groups, read_usage, summarize_usage
 from chatledger.storage.schema.text import encode_key
 
 _STATUS = Kind("'running', 'completed', 'failed' or 'cancelled'", words=get_args(RunStatus))

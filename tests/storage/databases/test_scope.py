@@ -19,6 +19,7 @@ import pytest
 
 from chatledger import ChatMessage, Draft, Feedback, Ledger, Thread, Transaction, Turns, Usage
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.reports.frames import FrameTable
 from chatledger.repositories import REPOSITORIES, Repositories, scope_of
 from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.lists.thread_ids import ids_with_prefix, iterate_ids
@@ -27,7 +28,6 @@ from chatledger.storage.repositories.alternatives import find_ways
 from chatledger.storage.repositories.branches import advance, fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.find import list_names
-from chatledger.storage.repositories.frames import FrameTable
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 from chatledger.storage.repositories.runs import find_runs
 from chatledger.storage.schema.tables import INSERTION_ORDER, tenants

@@ -16,7 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 from chatledger import Feedback, InvalidArgument, Ledger, Usage
-from chatledger.storage.repositories import usage as usage_rows
+from chatledger.reports import usage as usage_rows
 from chatledger.types import FeedbackComparison
 from tests.conftest import KEYS, Database
 

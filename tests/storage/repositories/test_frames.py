@@ -26,10 +26,10 @@ from chatledger import (
     Usage,
 )
 from chatledger.errors import DamagedCell, MissingExtra
+from chatledger.reports.frame_rows import POSITIONS, THREADS
+from chatledger.reports.frames import FrameTable
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.repositories.frame_rows import POSITIONS, THREADS
-from chatledger.storage.repositories.frames import FrameTable
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.repositories.test_check_all import counted

@@ -9,7 +9,7 @@ from scipy.stats import t
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from chatledger.storage.repositories.intervals import student, t_quantile, wilson
+from chatledger.reports.intervals import student, t_quantile, wilson
 
 
 @pytest.mark.parametrize("freedom", [*range(1, 400), 1_000, 10**6, 10**9])

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from chatledger.errors import ChatLedgerError, MissingExtra, StorageError
 from chatledger.models.json import dumps
-from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.repositories.frame_rows import (
+from chatledger.reports.frame_rows import (
     POSITIONS,
     CallRow,
     Chosen,
@@ -29,6 +27,8 @@ from chatledger.storage.repositories.frame_rows import (
     read_scores,
     read_threads,
 )
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.rows.encryption import Tenant
 
 if TYPE_CHECKING:

@@ -16,11 +16,8 @@ from sqlalchemy import ColumnElement, FromClause, and_, func, null, select
 from chatledger.arguments import STR_OR_NONE, require
 from chatledger.errors import InvalidArgument
 from chatledger.models import LedgerStats, RunPrices
-from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import ReadSql
-from chatledger.storage.repositories.feedback import current_scores
-from chatledger.storage.repositories.prices import read_prices
-from chatledger.storage.repositories.usage import (
+from chatledger.reports.prices import read_prices
+from chatledger.reports.usage import (
     UsageFilter,
     day_of,
     in_time,
@@ -31,6 +28,9 @@ from chatledger.storage.repositories.usage import (
     thread_of,
     to_day,
 )
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drivers.sql import ReadSql
+from chatledger.storage.repositories.feedback import current_scores
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.tables import feedback, messages, runs, threads

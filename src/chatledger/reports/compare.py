@@ -36,11 +36,8 @@ from chatledger.models import FeedbackComparison
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
 from chatledger.models.weight import in_thread
-from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import ReadSql
-from chatledger.storage.repositories.feedback import ScoreFilter, current_scores
-from chatledger.storage.repositories.intervals import student, wilson
-from chatledger.storage.repositories.usage import (
+from chatledger.reports.intervals import student, wilson
+from chatledger.reports.usage import (
     in_time,
     is_metadata,
     metadata_value,
@@ -50,6 +47,9 @@ from chatledger.storage.repositories.usage import (
     total_cost,
     with_metadata,
 )
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drivers.sql import ReadSql
+from chatledger.storage.repositories.feedback import ScoreFilter, current_scores
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.columns import ExactDecimal
 from chatledger.storage.schema.tables import feedback, kept_scores, runs

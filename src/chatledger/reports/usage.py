@@ -22,9 +22,9 @@ from chatledger.models import RunPrices, Usage, UsageSummary
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
 from chatledger.models.weight import in_thread
+from chatledger.reports.prices import list_price
 from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql
-from chatledger.storage.repositories.prices import list_price
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
 from chatledger.storage.rows.owned import of_thread, owned
 from chatledger.storage.schema.columns import Ciphertext, Undecoded
