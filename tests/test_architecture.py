@@ -82,3 +82,17 @@ def test_the_picture_shows_every_room_and_loads_nothing() -> None:
     rooms = [room.parent.name for house in ("storage", "formats") for room in (PACKAGE / house).glob("*/__init__.py")]
     assert [room for room in rooms if room not in words] == []
     assert re.findall(r"<script|<image|href|@import|@font-face|url\((?!#)", source) == []
+
+
+LARGE = {"cli": 39, "models": 28, "server": 38, "storage/append": 17, "storage/databases": 24}
+"""The folders with more files than the rest may have. Each number is that of today: it may fall, and not grow."""
+
+
+def test_a_folder_has_few_files() -> None:
+    """At most 20, and 15 in storage."""
+    counts: dict[str, int] = {}
+    for module in PACKAGE.rglob("*.py"):
+        folder = module.parent.relative_to(PACKAGE).as_posix()
+        counts[folder] = counts.get(folder, 0) + 1
+    large = {folder: count for folder, count in counts.items() if count > (15 if folder.startswith("storage") else 20)}
+    assert large == LARGE
