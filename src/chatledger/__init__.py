@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         VideoPart,
     )
     from chatledger.repositories.history import History, Prompt
-    from chatledger.storage.databases.postgresql_options import PostgreSQL
+    from chatledger.storage.databases.postgresql.options import PostgreSQL
     from chatledger.storage.drafts.draft import Draft, Pace
     from chatledger.storage.rows.keys import Encryption, KeyRing
     from chatledger.telemetry.otel import OpenTelemetry
@@ -162,7 +162,7 @@ _HOMES = {
         "History",
         "Prompt",
     },
-    "chatledger.storage.databases.postgresql_options": {
+    "chatledger.storage.databases.postgresql.options": {
         "PostgreSQL",
     },
     "chatledger.storage.drafts.draft": {

@@ -35,8 +35,8 @@ from chatledger.removed import names_removed
 from chatledger.repositories import Repositories
 from chatledger.storage.changes.reencrypt import reencrypt
 from chatledger.storage.databases.open import open_database, open_replica
-from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL
-from chatledger.storage.databases.replica import require_position
+from chatledger.storage.databases.postgresql.options import POSTGRESQL_OR_NONE, PostgreSQL
+from chatledger.storage.databases.postgresql.replica import require_position
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
 from chatledger.storage.drivers.urls import ADDRESS_OR_ENGINE, TIMEOUT
 from chatledger.storage.rows.encryption import EncryptionKeys

@@ -12,7 +12,7 @@ from chatledger.models import Limits, RulesLevel
 from chatledger.removed import names_removed
 from chatledger.repositories import Repositories, scope_of
 from chatledger.storage.databases.external_connection import ExternalConnection
-from chatledger.storage.databases.postgresql_options import POSTGRESQL_OR_NONE, PostgreSQL, refuse_on_sqlite
+from chatledger.storage.databases.postgresql.options import POSTGRESQL_OR_NONE, PostgreSQL, refuse_on_sqlite
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Scope
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 from chatledger.storage.rows.keys import ENCRYPTION, Encryption, KeyRing

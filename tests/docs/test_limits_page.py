@@ -18,7 +18,11 @@ from chatledger.storage.append.request import LEASE
 from chatledger.storage.changes import copy, deletion, reencrypt, removal
 from chatledger.storage.check import branch as check
 from chatledger.storage.check import threads as check_all
-from chatledger.storage.databases import hints, poller, postgresql, postgresql_options, replica, sqlite
+from chatledger.storage.databases import hints, poller
+from chatledger.storage.databases.postgresql import database as postgresql
+from chatledger.storage.databases.postgresql import options as postgresql_options
+from chatledger.storage.databases.postgresql import replica
+from chatledger.storage.databases.sqlite import database as sqlite
 from chatledger.storage.drafts import draft as drafts
 from chatledger.storage.drivers.urls import POOL, TIMEOUT
 from chatledger.storage.follow import follower

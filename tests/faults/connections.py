@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chatledger import Ledger
-from chatledger.storage.databases.postgresql import PostgresqlDatabase
+from chatledger.storage.databases.postgresql.database import PostgresqlDatabase
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections
 
 

@@ -67,7 +67,7 @@ def write_in_two_statements() -> None:
     """PostgreSQL: the messages first, then their parts, calls and results."""
     from chatledger.storage.append import write
     from chatledger.storage.append.attempt import NeedsPreflight
-    from chatledger.storage.databases import postgresql_append
+    from chatledger.storage.databases.postgresql import append as postgresql_append
 
     whole = write._write_at_once
 
@@ -89,7 +89,7 @@ def write_values_later() -> None:
     """PostgreSQL: the messages first, their values in a statement of its own."""
     from chatledger.storage.append import write
     from chatledger.storage.append.attempt import NeedsPreflight
-    from chatledger.storage.databases import postgresql_append
+    from chatledger.storage.databases.postgresql import append as postgresql_append
 
     whole = write._write_at_once
 
@@ -105,7 +105,7 @@ def write_values_later() -> None:
 
 def write_tables_one_by_one() -> None:
     """A distributed PostgreSQL: each table in a transaction of its own."""
-    from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+    from chatledger.storage.databases.postgresql.append import PostgresqlAppend
 
     def without(self: Any, request: Any, progress: Any, *, transaction: bool) -> Any:
         return self._connections.autocommit(self._timeout([request], progress))
@@ -134,7 +134,7 @@ def read_internal_errors_by_their_state() -> None:
 def forget_the_ids() -> None:
     """Each attempt of an append under ids of its own."""
     from chatledger.ids import new_ids
-    from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+    from chatledger.storage.databases.postgresql.append import PostgresqlAppend
     from chatledger.storage.rows.messages import encode_message
 
     attempt = PostgresqlAppend._attempt
@@ -150,14 +150,15 @@ def forget_the_ids() -> None:
 
 
 def call_every_loss_retryable() -> None:
-    from chatledger.storage.databases import external_connection, postgresql
+    from chatledger.storage.databases import external_connection
+    from chatledger.storage.databases.postgresql import database as postgresql
 
     for module in (external_connection, postgresql):
         _put(module, commit_unheard=lambda _: None)
 
 
 def read_once() -> None:
-    from chatledger.storage.databases import postgresql
+    from chatledger.storage.databases.postgresql import database as postgresql
 
     _put(postgresql, is_away=lambda _: False)
 
@@ -175,7 +176,7 @@ def say_goodbye() -> None:
 
 
 def commit_what_was_cancelled() -> None:
-    from chatledger.storage.databases.sqlite_writer import WriterTransaction
+    from chatledger.storage.databases.sqlite.writer import WriterTransaction
 
     end = WriterTransaction.end
 
@@ -207,7 +208,7 @@ def wait_for_no_lock() -> None:
 
 
 def hear_of_no_failed_commit() -> None:
-    from chatledger.storage.databases import sqlite_writer
+    from chatledger.storage.databases.sqlite import writer as sqlite_writer
 
     finish = sqlite_writer._finish
 
@@ -270,7 +271,7 @@ def trust_a_stale_memory() -> None:
     """A write that the stamp kept from happening is taken for done: nobody looks again."""
     from chatledger.storage.append import attempt
     from chatledger.storage.append.write import Moved, Written, read_written, write
-    from chatledger.storage.databases import postgresql_append
+    from chatledger.storage.databases.postgresql import append as postgresql_append
 
     def done(written: Written | Moved) -> Written:
         return Written(touched=False) if isinstance(written, Moved) else written
@@ -312,7 +313,7 @@ def let_every_tenant_in() -> None:
 
 
 def trust_the_replica() -> None:
-    from chatledger.storage.databases import replica
+    from chatledger.storage.databases.postgresql import replica
 
     _put(replica, _CAUGHT_UP="SELECT true OR :position::text IS NULL")
 
@@ -380,7 +381,7 @@ def look_for_a_repeat_on_the_asked_branch_only() -> None:
 
 
 def give_up_if_a_branch_is_made_already() -> None:
-    from chatledger.storage.databases import postgresql_append
+    from chatledger.storage.databases.postgresql import append as postgresql_append
 
     _put(postgresql_append, BRANCHES_KEY=())
 
@@ -671,7 +672,8 @@ def keep_every_tip() -> None:
 def trust_the_cached_owner() -> None:
     """The cached tip is used for every user."""
     from chatledger.storage.append import attempt, together
-    from chatledger.storage.databases import postgresql_append, sqlite
+    from chatledger.storage.databases.postgresql import append as postgresql_append
+    from chatledger.storage.databases.sqlite import database as sqlite
 
     plan = attempt.plan_on_cached_tip
 
@@ -785,13 +787,13 @@ def close_without_a_request() -> None:
 
 
 def forget_what_is_stalled() -> None:
-    from chatledger.storage.databases.stalled import Stalled
+    from chatledger.storage.databases.postgresql.stalled import Stalled
 
     Stalled.__contains__ = lambda *_: False  # type: ignore[method-assign]
 
 
 def roll_back_nothing() -> None:
-    from chatledger.storage.databases.sqlite_writer import WriterTransaction
+    from chatledger.storage.databases.sqlite.writer import WriterTransaction
 
     WriterTransaction.abandon = lambda self: None  # type: ignore[method-assign]
 
@@ -942,7 +944,7 @@ def expect_no_version() -> None:
 
 def share_a_statement_with_values() -> None:
     from chatledger.storage.append.write import Plan
-    from chatledger.storage.databases.postgresql_group import PostgresqlGroups
+    from chatledger.storage.databases.postgresql.group import PostgresqlGroups
 
     Plan.is_plain = property(lambda plan: True)  # type: ignore[assignment]
     PostgresqlGroups.can_share = lambda self, request: request in self._tips  # type: ignore[method-assign]
@@ -967,13 +969,13 @@ def wait_for_the_locks_of_others() -> None:
 
 
 def wait_for_every_flight() -> None:
-    from chatledger.storage.databases import append_queue
+    from chatledger.storage.databases.postgresql import append_queue
 
     _put(append_queue, PATIENCE=3_600)
 
 
 def take_an_unheard_group_for_unsent() -> None:
-    from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+    from chatledger.storage.databases.postgresql.append import PostgresqlAppend
 
     until_known: Any = PostgresqlAppend.until_known
 
@@ -984,7 +986,7 @@ def take_an_unheard_group_for_unsent() -> None:
 
 
 def say_refused_while_it_may_run() -> None:
-    from chatledger.storage.append.unheard import Unheard
+    from chatledger.storage.databases.postgresql.unheard import Unheard
 
     Unheard.may_write = lambda *_: False  # type: ignore[method-assign]
 
@@ -998,7 +1000,7 @@ def write_whatever_is_stored() -> None:
 
 
 def wait_for_the_append_before() -> None:
-    from chatledger.storage.databases.append_queue import AppendQueue
+    from chatledger.storage.databases.postgresql.append_queue import AppendQueue
 
     AppendQueue._end_waits = lambda self: None  # type: ignore[method-assign]
 
@@ -1252,7 +1254,7 @@ def take_a_missed_creation_for_a_missing_thread() -> None:
     from chatledger import ThreadNotFound
     from chatledger.storage.append import create
     from chatledger.storage.append.write import Moved
-    from chatledger.storage.databases import postgresql_append
+    from chatledger.storage.databases.postgresql import append as postgresql_append
 
     read = create.read_created
 

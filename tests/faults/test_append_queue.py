@@ -12,11 +12,12 @@ import pytest
 from chatledger import Appended, Ledger, Oldest, RuleViolation, StorageError, VersionConflict
 from chatledger.errors import OutcomeUnknown
 from chatledger.storage.append.request import AppendRequest, Terms, make_request
-from chatledger.storage.append.unheard import Unheard
-from chatledger.storage.databases import append_queue, postgresql_group
-from chatledger.storage.databases.append_queue import AppendQueues, Shared
-from chatledger.storage.databases.postgresql_append import PostgresqlAppend
-from chatledger.storage.databases.postgresql_group import PostgresqlGroups
+from chatledger.storage.databases.postgresql import append_queue
+from chatledger.storage.databases.postgresql import group as postgresql_group
+from chatledger.storage.databases.postgresql.append import PostgresqlAppend
+from chatledger.storage.databases.postgresql.append_queue import AppendQueues, Shared
+from chatledger.storage.databases.postgresql.group import PostgresqlGroups
+from chatledger.storage.databases.postgresql.unheard import Unheard
 from chatledger.storage.rows.encryption import Tenant
 from tests.checks import findings_of
 from tests.conftest import Database

@@ -11,7 +11,7 @@ import pytest
 
 from chatledger import Ledger, StorageError
 from chatledger.errors import OutcomeUnknown
-from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+from chatledger.storage.databases.postgresql.append import PostgresqlAppend
 from tests.conftest import Database
 from tests.conversations import assistant
 from tests.faults.connections import set_limits

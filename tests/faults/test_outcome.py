@@ -17,7 +17,7 @@ from chatledger.errors import IdConflict, OutcomeUnknown
 from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt as append_module
 from chatledger.storage.append.write import Moved
-from chatledger.storage.databases import postgresql_append
+from chatledger.storage.databases.postgresql import append as postgresql_append
 from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
 from tests.conftest import Database

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import event
 
 from chatledger.admin import migrate
-from chatledger.storage.databases.postgresql import PostgresqlDatabase
+from chatledger.storage.databases.postgresql.database import PostgresqlDatabase
 from tests.conftest import Database
 from tests.migrations.access import connected
 from tests.migrations.partitions import create_partitioned_schema

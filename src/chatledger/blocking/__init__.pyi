@@ -57,7 +57,7 @@ from chatledger.repositories.history import History, Prompt, PromptFormat
 from chatledger.repositories.threads import Unset
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import OnOpenCalls
-from chatledger.storage.databases.postgresql_options import PostgreSQL
+from chatledger.storage.databases.postgresql.options import PostgreSQL
 from chatledger.storage.drafts.draft import Pace
 from chatledger.storage.lists.thread_list import ThreadOrder
 from chatledger.storage.repositories.kv import KvScope

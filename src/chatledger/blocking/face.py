@@ -25,7 +25,7 @@ from chatledger.repositories.kv import KvRepository
 from chatledger.repositories.messages import MessageRepository
 from chatledger.repositories.runs import RunRepository
 from chatledger.repositories.threads import ThreadRepository
-from chatledger.storage.databases.loop_thread import LoopThread
+from chatledger.storage.databases.loops.loop_thread import LoopThread
 from chatledger.storage.drafts.draft import Draft as AsynchronousDraft
 from chatledger.telemetry.calls import VIEWS
 

@@ -27,7 +27,7 @@ from chatledger.storage.append import attempt as attempt_module
 from chatledger.storage.append import preflight as preflight_module
 from chatledger.storage.append import write as write_module
 from chatledger.storage.append.request import OnOpenCalls
-from chatledger.storage.databases import postgresql_append as postgresql_append_module
+from chatledger.storage.databases.postgresql import append as postgresql_append_module
 from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
 from tests.conftest import Database

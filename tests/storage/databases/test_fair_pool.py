@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event
 
 from chatledger import Ledger, Newest, PostgreSQL, StorageError
-from chatledger.storage.databases.postgresql import PostgresqlDatabase
+from chatledger.storage.databases.postgresql.database import PostgresqlDatabase
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections
 from chatledger.storage.drivers.urls import POOL
 from tests.conftest import Database

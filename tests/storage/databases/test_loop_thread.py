@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chatledger import StorageError
-from chatledger.storage.databases.loop_thread import LoopThread
+from chatledger.storage.databases.loops.loop_thread import LoopThread
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from chatledger import Appended, ChatMessage, Ledger, RuleViolation, ThreadNotFound
 from chatledger.errors import IdConflict, RunConflict
-from chatledger.storage.databases import append_queue
+from chatledger.storage.databases.postgresql import append_queue
 from chatledger.storage.drivers.asyncpg import AsyncpgDriver, Checkout
 from tests.conftest import KEYS, Database
 from tests.conversations import assistant, result, texts, turn

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from chatledger import InvalidArgument, Ledger, Newest, PostgreSQL, ThreadNotFound
 from chatledger.admin import migrate
 from chatledger.errors import InvalidCursor
-from chatledger.storage.databases import replica as replica_module
+from chatledger.storage.databases.postgresql import replica as replica_module
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.proxy import Proxy, proxied

@@ -14,7 +14,7 @@ import pytest
 from chatledger import Appended, ChatMessage, Ledger, Oldest, PostgreSQL, TextPart, Transaction
 from chatledger.errors import IdConflict, RunConflict
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION
-from chatledger.storage.databases import append_queue
+from chatledger.storage.databases.postgresql import append_queue
 from chatledger.storage.drivers import urls
 from tests.checks import findings_of
 from tests.conftest import Database

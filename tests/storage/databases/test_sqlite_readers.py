@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chatledger import ChatMessage, Ledger, Tokens
-from chatledger.storage.databases.sqlite import READERS
+from chatledger.storage.databases.sqlite.database import READERS
 from tests.conversations import user
 
 

@@ -14,7 +14,8 @@ from chatledger.errors import BranchNotFound, InvalidCursor
 from chatledger.models import ThreadChangeKind
 from chatledger.repositories import scope_of
 from chatledger.storage.changes.removal import rewind_to
-from chatledger.storage.databases import poller, sqlite
+from chatledger.storage.databases import poller
+from chatledger.storage.databases.sqlite import database as sqlite
 from chatledger.storage.databases.states import Followed, States
 from chatledger.storage.follow import follower
 from chatledger.storage.repositories.branches import fork_at

@@ -4,7 +4,7 @@ On SQLite they share a transaction, and each table takes one call of the driver.
 each then runs alone and finds its own error.
 
 On PostgreSQL appends of one tenant share a statement. It skips the branches for which a key would refuse it: an id of
-an append is stored already, or a run belongs to another thread. `append/rejudge.py` then judges those appends anew.
+an append is stored already, or a run belongs to another thread. `postgresql/rejudge.py` then judges those appends anew.
 """
 
 from __future__ import annotations

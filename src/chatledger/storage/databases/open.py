@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chatledger.errors import ChatLedgerError, SchemaMismatch, StorageError
 from chatledger.storage.databases.database import OpenDatabase
-from chatledger.storage.databases.postgresql import PostgresqlDatabase
-from chatledger.storage.databases.postgresql_options import PostgreSQL, pool_of, refuse_on_sqlite, refuse_pool
-from chatledger.storage.databases.replica import Replica
-from chatledger.storage.databases.shared_sqlite import SharedSqliteDatabase
-from chatledger.storage.databases.sqlite import SqliteDatabase
+from chatledger.storage.databases.postgresql.database import PostgresqlDatabase
+from chatledger.storage.databases.postgresql.options import PostgreSQL, pool_of, refuse_on_sqlite, refuse_pool
+from chatledger.storage.databases.postgresql.replica import Replica
+from chatledger.storage.databases.sqlite.database import SqliteDatabase
+from chatledger.storage.databases.sqlite.shared import SharedSqliteDatabase
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import (

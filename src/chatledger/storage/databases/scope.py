@@ -27,9 +27,9 @@ from chatledger.storage.append.request import AppendRequest, Terms
 from chatledger.storage.databases.begun import BEGUN, begun, refuse_inside_transaction
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
+from chatledger.storage.databases.loops.served import Abroad
 from chatledger.storage.databases.poller import Poller
-from chatledger.storage.databases.replica import Replica
-from chatledger.storage.databases.served import Abroad
+from chatledger.storage.databases.postgresql.replica import Replica
 from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.window import Section, Window

@@ -13,12 +13,12 @@ from functools import partial
 
 from chatledger.errors import RunConflict
 from chatledger.storage.append.looks import Looks, looks_statement
-from chatledger.storage.append.rejudge import rejudge
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, TipCache
 from chatledger.storage.append.together import Planned, plan_together, statement_of
-from chatledger.storage.databases.append_queue import Shared
-from chatledger.storage.databases.postgresql_append import PostgresqlAppend, Progress
+from chatledger.storage.databases.postgresql.append import PostgresqlAppend, Progress
+from chatledger.storage.databases.postgresql.append_queue import Shared
+from chatledger.storage.databases.postgresql.rejudge import rejudge
 from chatledger.storage.databases.retries import note_retry
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections
 from chatledger.storage.drivers.errors import is_away, is_key, read_failure

@@ -25,8 +25,8 @@ from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.together import plan_together, write_together
 from chatledger.storage.append.write import Moved, Plan
 from chatledger.storage.databases.database import Database, OpenDatabase
-from chatledger.storage.databases.loop_thread import until_ended
-from chatledger.storage.databases.sqlite_writer import RunAgain, Writer
+from chatledger.storage.databases.loops.loop_thread import until_ended
+from chatledger.storage.databases.sqlite.writer import RunAgain, Writer
 from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.errors import is_key, translate
 from chatledger.storage.drivers.sql import ReadSql, WriteSql

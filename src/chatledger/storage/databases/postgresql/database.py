@@ -19,12 +19,12 @@ from chatledger.models.weight import in_thread
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.databases.append_queue import AppendQueues
 from chatledger.storage.databases.begun import is_inside_transaction
 from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
-from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
-from chatledger.storage.databases.postgresql_group import PostgresqlGroups
+from chatledger.storage.databases.postgresql.append import ATTEMPTS, PostgresqlAppend
+from chatledger.storage.databases.postgresql.append_queue import AppendQueues
+from chatledger.storage.databases.postgresql.group import PostgresqlGroups
 from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.databases.states import Followed, State, States, read_states_of
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections, is_long

@@ -22,7 +22,7 @@ from chatledger.errors import StorageError
 from chatledger.models import Appended
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database
-from chatledger.storage.databases.loop_thread import until_ended
+from chatledger.storage.databases.loops.loop_thread import until_ended
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, reading
 from chatledger.storage.drivers.sqlite import SqliteConnection

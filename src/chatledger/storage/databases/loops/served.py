@@ -19,7 +19,7 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
-from chatledger.storage.databases.loop_thread import LoopThread
+from chatledger.storage.databases.loops.loop_thread import LoopThread
 from chatledger.storage.databases.states import Followed, States
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.window import Section, Window

@@ -34,7 +34,6 @@ from chatledger.storage.append.create import creating_statement, new_thread, rea
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.append.unheard import ANYTHING, NO_THREAD, Unheard, guard_of
 from chatledger.storage.append.write import (
     Moved,
     Plan,
@@ -44,8 +43,9 @@ from chatledger.storage.append.write import (
     read_written,
     write,
 )
+from chatledger.storage.databases.postgresql.stalled import NoTurn, Stalled
+from chatledger.storage.databases.postgresql.unheard import ANYTHING, NO_THREAD, Unheard, guard_of
 from chatledger.storage.databases.retries import Retries, note_retry
-from chatledger.storage.databases.stalled import NoTurn, Stalled
 from chatledger.storage.drivers.asyncpg import LONG, AsyncpgConnections, Checkout, is_spoilt
 from chatledger.storage.drivers.errors import (
     BRANCHES_KEY,

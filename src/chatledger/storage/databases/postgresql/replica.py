@@ -12,7 +12,7 @@ import re
 import time
 
 from chatledger.errors import InvalidCursor, StorageError
-from chatledger.storage.databases.postgresql import PostgresqlDatabase
+from chatledger.storage.databases.postgresql.database import PostgresqlDatabase
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.window import Section, Window
 
