@@ -15,7 +15,7 @@ from chatledger.formats import get_codec
 from chatledger.formats.model_view import model_view, provider_names
 from chatledger.formats.registry import BUILT_IN
 from chatledger.rules import OpenCall, Tip, closing_results
-from chatledger.rules.invariants import find_call
+from chatledger.rules.judge import find_call
 from chatledger.rules.open_calls import OpenCalls
 
 IDS = st.sampled_from([None, "a", "b"])

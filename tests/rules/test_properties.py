@@ -20,7 +20,7 @@ from chatledger.rules import (
     interrupted,
     judge,
 )
-from chatledger.rules.invariants import arguments_not_json, broken_order, find_call
+from chatledger.rules.judge import arguments_not_json, broken_order, find_call
 from chatledger.rules.synthetic_results import _closed, _in_order_of_answers
 from chatledger.storage.append.preflight import read_tip, write_open_calls
 from chatledger.storage.schema.text import encode_text

@@ -10,7 +10,7 @@ from chatledger.rules.check import (
     linked_call,
     missing,
 )
-from chatledger.rules.invariants import Judged, Judgement, advance, arguments_not_json, judge, judge_one
+from chatledger.rules.judge import Judged, Judgement, advance, arguments_not_json, judge, judge_one
 from chatledger.rules.partials import close_interrupted, complete, grow
 from chatledger.rules.synthetic_results import INTERRUPTED, close_gaps, closing_results
 from chatledger.rules.tip import Lease, OpenCall, Tip, interrupted

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from chatledger.models import ChatMessage, ToolCall
-from chatledger.rules.invariants import advance, broken_order, judge_one
+from chatledger.rules.judge import advance, broken_order, judge_one
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 Severity: TypeAlias = Literal["error", "advice"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatledger.models import ChatMessage, RulesLevel, Violation
-from chatledger.rules.invariants import (
+from chatledger.rules.judge import (
     arguments_not_json,
     broken_alone,
     calls_of,
