@@ -1,6 +1,6 @@
 """The rules of a thread, as pure functions."""
 
-from chatledger.rules.check import (
+from chatledger.rules.check_stored import (
     CheckedThread,
     Finding,
     Links,
