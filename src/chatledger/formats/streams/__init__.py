@@ -16,7 +16,7 @@ from typing import Any
 
 from chatledger.errors import DecodeError, LimitExceeded, UnknownFormat
 from chatledger.formats.registry import get_codec
-from chatledger.formats.streams.stream import Read, Stream
+from chatledger.formats.streams.base import Read, Stream
 from chatledger.models import ChatMessage, Delta, Loss, Usage
 from chatledger.models.json import json_bytes
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chatledger.formats.anthropic.read import read_payload
+from chatledger.formats.streams.base import Stream
 from chatledger.formats.streams.deltas.anthropic import AnthropicDeltas
 from chatledger.formats.streams.events import Event, error_text, needed, parsed_input, require
 from chatledger.formats.streams.events import field as field_at
-from chatledger.formats.streams.stream import Stream
 from chatledger.formats.streams.tree import Json, Object, Text, extend, grow, whole
 from chatledger.formats.wire.residual import nested
 

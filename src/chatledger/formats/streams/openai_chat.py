@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatledger.formats.openai_chat.parts import read_part
+from chatledger.formats.streams.base import Stream
 from chatledger.formats.streams.chat_calls import Calls, is_named, merge_named, require_named
 from chatledger.formats.streams.chat_merge import merge_list, merge_value
 from chatledger.formats.streams.deltas.openai_chat import read_chat_deltas
 from chatledger.formats.streams.events import Event, error_text, field, require
-from chatledger.formats.streams.stream import Stream
 from chatledger.formats.streams.tree import Json, Object, grow, joined_by_guess, object_under, whole
 
 DERIVED = frozenset(

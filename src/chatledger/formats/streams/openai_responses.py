@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from chatledger.formats.streams.base import Stream
 from chatledger.formats.streams.deltas.openai_responses import read_responses_deltas
 from chatledger.formats.streams.events import Event, error_text, field, needed, require
 from chatledger.formats.streams.response_items import Items, checked
 from chatledger.formats.streams.response_parts import TAKES
-from chatledger.formats.streams.stream import Stream
 from chatledger.formats.streams.tree import Json, Object, whole
 from chatledger.formats.wire.residual import nested
 
