@@ -18,7 +18,7 @@ from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.bulk import PreparedThread, load_threads, prepare_thread
 from chatledger.transfer import detect, import_file, new_threads, shapes
 from chatledger.transfer.plan import ImportOptions
-from chatledger.transfer.store import batches
+from chatledger.transfer.store_record import batches
 from tests.transfer.files import array, bring, exported, lines, talk, texts
 
 ORPHAN = {"role": "tool", "tool_call_id": "nobody", "content": "?"}

@@ -27,7 +27,7 @@ from chatledger.transfer.assemble import conversation_object, in_place, is_empty
 from chatledger.transfer.detect import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.shapes import BranchMessages, get_shape
-from chatledger.transfer.store import read_branches
+from chatledger.transfer.store_record import read_branches
 
 THREADS_PAGE = 1_000
 FEEDBACK_PAGE = 500

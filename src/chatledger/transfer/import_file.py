@@ -36,7 +36,7 @@ from chatledger.transfer.plan import ImportOptions, PlannedThread, Planner
 from chatledger.transfer.records import BadRecord, Record, read_records
 from chatledger.transfer.report import Failure, ImportReport, Outcome
 from chatledger.transfer.shapes.requests import each_request
-from chatledger.transfer.store import store_record
+from chatledger.transfer.store_record import store_record
 
 # Errors of a record. Any other error comes from the database and ends the import.
 _OF_A_RECORD = (FormatError, RuleViolation, Conflict, LimitExceeded, NotFound, ValidationError)

@@ -32,7 +32,7 @@ from chatledger.storage.drivers.urls import Address
 from chatledger.storage.lists.thread_list import find_threads
 from chatledger.transaction import as_user
 from chatledger.transfer.report import Failure, ImportReport, Outcome
-from chatledger.transfer.store import batches, written
+from chatledger.transfer.store_record import batches, written
 from chatledger.transfer.stores import adk, langchain, openai_agents
 from chatledger.transfer.stores.database import SourceDatabase, open_source
 from chatledger.transfer.stores.store import SharedValues, SourceSession, Store
