@@ -47,12 +47,14 @@ async def in_transaction(ledger: Ledger, work: Callable[[ReadSql], Any]) -> Any:
 @pytest.mark.parametrize("read", [plain, snapshot, in_transaction], ids=lambda read: read.__name__)
 async def test_no_read_changes_a_row(ledger: Ledger, database: Database, read: Read, sent: str) -> None:
     await ledger.threads.create("t", title="as it was")
-    before = await count_rows(database)
+    before, stored = await count_rows(database), await query(database, "SELECT title FROM threads")
     with pytest.raises(ValueError, match="a read may not change the database"):
         await read(ledger, SENT[sent])
-    assert await query(database, "SELECT title FROM threads") == [("as it was",)]
+    assert await query(database, "SELECT title FROM threads") == stored
     assert await count_rows(database) == before
-    assert await read(ledger, lambda sql: sql.fetch("SELECT title FROM {schema}threads", {})[0][0]) == "as it was"
+    fetched = await read(ledger, lambda sql: sql.fetch("SELECT title FROM {schema}threads", {}))
+    assert [tuple(row) for row in fetched] == stored
+    assert (await ledger.threads.get("t")).title == "as it was"
 
 
 async def test_a_read_in_a_transaction_that_writes_is_still_a_read(ledger: Ledger) -> None:
