@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 
 import pytest
 
@@ -19,7 +20,7 @@ async def submit(pool: FairPool, caller: str, done: list[str], *numbers: int) ->
 
 
 async def test_the_callers_take_turns() -> None:
-    pool, begin, done = FairPool(1, "test"), threading.Event(), list[str]()
+    pool, begin, done = FairPool(1, "test", most_of_caller=1), threading.Event(), list[str]()
     busy = pool.submit(begin.wait)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(submit(pool, "eve", done, 1, 2, 3, 4))
@@ -33,8 +34,33 @@ async def test_the_callers_take_turns() -> None:
     pool.shutdown()
 
 
+async def test_a_caller_has_some_of_the_threads_and_nobody_has_all() -> None:
+    pool, end, at_work = FairPool(4, "test", most_of_caller=2), threading.Event(), list[str]()
+    begun = threading.Semaphore(0)
+
+    def work(name: str) -> None:
+        at_work.append(name)
+        begun.release()
+        assert end.wait(30)
+
+    async def submitting(caller: str | None, count: int) -> None:
+        CALLER.set(caller)
+        await asyncio.gather(*(asyncio.wrap_future(pool.submit(work, str(caller))) for _ in range(count)))
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        tasks.create_task(submitting("eve", 6))
+        await asyncio.to_thread(lambda: [begun.acquire() for _ in range(2)])
+        tasks.create_task(submitting("ada", 1))
+        tasks.create_task(submitting(None, 1))
+        await asyncio.to_thread(lambda: [begun.acquire() for _ in range(2)])
+        assert Counter(at_work) == {"eve": 2, "ada": 1, "None": 1}
+        end.set()
+    assert Counter(at_work) == {"eve": 6, "ada": 1, "None": 1}
+    pool.shutdown()
+
+
 async def test_the_work_of_a_caller_who_has_gone_is_not_done() -> None:
-    pool, begin, done = FairPool(1, "test"), threading.Event(), list[str]()
+    pool, begin, done = FairPool(1, "test", most_of_caller=1), threading.Event(), list[str]()
     pool.submit(begin.wait)
     gone = asyncio.create_task(submit(pool, "eve", done, 1))
     await asyncio.sleep(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
@@ -90,6 +91,19 @@ async def test_a_new_connection_ends_the_one_that_waits_the_longest(
                 assert json_of(await client.get("/v1/threads/t"))["thread_id"] == "t"
         assert all([await is_closed(reader) for reader in idle[:20]])
         assert not followed.at_eof()
+
+
+async def test_connections_that_come_in_one_turn_of_the_loop_end_as_many_others(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them ended the same one, which was still listed."""
+    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 10)
+    async with listening(app) as port, AsyncExitStack() as stack:
+        idle = [await stack.enter_async_context(connected(port)) for _ in range(10)]
+        sockets = [stack.enter_context(socket.socket()) for _ in range(8)]
+        for one in sockets:  # without a turn of the loop, in which the server accepts all of them
+            one.connect(("127.0.0.1", port))
+        assert all([await is_closed(reader) for reader in idle[:8]])
 
 
 async def test_a_request_on_its_way_is_answered_when_the_server_is_told_to_stop(

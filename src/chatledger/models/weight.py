@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
@@ -58,12 +58,19 @@ CALLER: ContextVar[Hashable] = ContextVar("chatledger_caller", default=None)
 """For whom the work is. A server sets it for each request."""
 
 
-class FairPool:
-    """Threads in which the callers take turns, so that one with much work does not keep the others waiting."""
+_NOBODY = object()
 
-    def __init__(self, threads: int, name: str) -> None:
+
+class FairPool:
+    """Threads in which the callers take turns, so that one with much work does not keep the others waiting. A caller
+    has at most so many of them at once; work that is for nobody has no such limit.
+    """
+
+    def __init__(self, threads: int, name: str, *, most_of_caller: int) -> None:
         self._threads = ThreadPoolExecutor(threads, name)
+        self._most = most_of_caller
         self._lock = threading.Lock()
+        self._running: Counter[Hashable] = Counter()
         self._waiting: dict[Hashable, deque[Callable[[], None]]] = {}
         """The work of each caller, of the one whose turn is next first."""
 
@@ -75,13 +82,24 @@ class FairPool:
         return future
 
     def _run_next(self) -> None:
+        """Work until there is none, or only of callers whose threads will go on with it."""
+        while (found := self._next()) is not None:
+            caller, run = found
+            run()
+            with self._lock:
+                self._running -= Counter([caller])  # which also drops a caller without work
+
+    def _next(self) -> tuple[Hashable, Callable[[], None]] | None:
         with self._lock:
-            caller = next(iter(self._waiting))
+            may_run = (caller for caller in self._waiting if caller is None or self._running[caller] < self._most)
+            if (caller := next(may_run, _NOBODY)) is _NOBODY:
+                return None
             waiting = self._waiting.pop(caller)
             run = waiting.popleft()
             if waiting:
                 self._waiting[caller] = waiting  # behind the others
-        run()
+            self._running[caller] += 1
+            return caller, run
 
     def shutdown(self) -> None:
         """Wait for what was submitted."""
@@ -107,7 +125,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 def _begin() -> None:
     """At the beginning, and in a forked process, which has no threads."""
     global _LONG_WORK
-    _LONG_WORK = FairPool(1, "chatledger-long-work")
+    _LONG_WORK = FairPool(1, "chatledger-long-work", most_of_caller=1)
 
 
 _LONG_WORK: FairPool

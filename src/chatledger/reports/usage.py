@@ -17,7 +17,7 @@ from sqlalchemy import BigInteger, ColumnElement, Date, Text, and_, case, cast, 
 from sqlalchemy.sql.selectable import FromClause
 
 from chatledger.arguments import STR, require_items
-from chatledger.errors import InvalidArgument
+from chatledger.errors import InvalidArgument, LimitExceeded
 from chatledger.models import RunPrices, Usage, UsageSummary
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
@@ -45,6 +45,8 @@ _MOST_GROUPS = 8
 """Each word takes time for each run."""
 _PORTION = 250
 """Runs whose metadata is in memory at once."""
+_MOST_VALUES = 8 * 1024 * 1024
+"""Characters of the different values to group by."""
 _FEW = 100
 """Rows without metadata that the event loop sums."""
 _MICROSECONDS = 86_400_000_000
@@ -239,18 +241,19 @@ def _group(tenant: Tenant, groups: Sequence[str], row: Mapping[str, Any]) -> lis
 
 def with_metadata(sql: ReadSql, tenant: Tenant, rows: Sequence[Any], by: Sequence[str]) -> list[Mapping[str, Any]]:
     """The rows, each with those keys of its run's metadata that `by` names. The metadata, which may be long, is read in
-    portions. Raises DamagedCell and EncryptionError.
+    portions. Raises LimitExceeded, DamagedCell and EncryptionError.
     """
     keys = [word.removeprefix(METADATA) for word in by if is_metadata(word)]
     found: dict[str, dict[str, Any]] = {}
+    known = _Distinct()
     run_ids = [readable(runs, "run_id", row["run_id"]) for row in rows]
     for at in range(0, len(run_ids), _PORTION):
-        found |= _read_metadata(sql, tenant, run_ids[at : at + _PORTION], keys)
+        found |= _read_metadata(sql, tenant, run_ids[at : at + _PORTION], keys, known)
     return [{**row, "metadata": found.get(row["run_id"])} for row in rows]
 
 
 def _read_metadata(
-    sql: ReadSql, tenant: Tenant, run_ids: Sequence[str], keys: Sequence[str]
+    sql: ReadSql, tenant: Tenant, run_ids: Sequence[str], keys: Sequence[str], known: _Distinct
 ) -> dict[str, dict[str, Any]]:
     """The keys of the metadata by run. PostgreSQL's driver would decode the JSON in the event loop, so it is selected
     as text and decoded in a thread.
@@ -265,9 +268,27 @@ def _read_metadata(
             cells = {"run_id": row["run_id"], "metadata": decode(row["metadata"], None)}
             metadata = decrypt_values(tenant, runs, cells)["metadata"]
             if metadata is not None:
-                yield row["run_id"], {key: metadata[key] for key in keys if key in metadata}
+                yield row["run_id"], known.keep({key: metadata[key] for key in keys if key in metadata})
 
     return apart_from_loop(lambda: dict(read()))
+
+
+class _Distinct:
+    """The different values that runs have under the keys. Each is in memory once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Any]] = {}
+        self._size = 0
+
+    def keep(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Raises LimitExceeded if they are too long together."""
+        text = dumps(values)
+        if text not in self._known:
+            self._size += len(text)
+            if self._size > _MOST_VALUES:
+                raise LimitExceeded("characters of the values to group by", self._size, _MOST_VALUES)
+            self._known[text] = values
+        return self._known[text]
 
 
 def metadata_value(metadata: Any, word: str) -> Any:

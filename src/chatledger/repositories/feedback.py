@@ -165,7 +165,8 @@ class FeedbackRepository:
         as they do there, but not by a key of the metadata, which they do not have.
 
         One statement, which reads each score of the key once. By a key of the metadata, it takes a row for each run
-        into memory, and a statement for 250 of them.
+        into memory, and a statement for 250 of them; LimitExceeded comes for different values of more than 8 Mi
+        characters.
         """
         require(STR, key=key)
         by = require_by(by)

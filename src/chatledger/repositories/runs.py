@@ -159,7 +159,8 @@ class RunRepository:
 
         One statement, which reads each chosen run. A key of the metadata takes a row for each run into memory, and a
         statement for 250 of them; `prices` takes a row for each run without a cost, and the price list about 80 µs for
-        it. Raises DamagedCell if a cost or a value to group by cannot be read.
+        it. Raises DamagedCell if a cost or a value to group by cannot be read, and LimitExceeded if the different
+        values of the metadata have more than 8 Mi characters.
         """
         groups = read_groups(by)
         require(STR_OR_NONE, thread_id=thread_id, agent=agent, model=model)

@@ -52,12 +52,14 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= MOST_CONNECTIONS and self._idle:
-            next(iter(self._idle)).transport.abort()
+            oldest = next(iter(self._idle))
+            oldest.leave_idle()  # it is lost in a later turn of the loop, and more connections may come in this one
+            oldest.transport.abort()
         super().connection_made(transport)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._begin()
+        self.leave_idle()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -66,7 +68,7 @@ class Protocol(H11Protocol):
                 return
             super().data_received(data[start : start + _READ])
             if self.conn.their_state is not h11.IDLE:
-                self._begin()
+                self.leave_idle()
                 if self._stops and self.cycle is not None:
                     self.cycle.keep_alive = False
             elif self._head is None:  # the head of a further request
@@ -93,7 +95,7 @@ class Protocol(H11Protocol):
         self._idle[self] = None
         self._head = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
-    def _begin(self) -> None:
+    def leave_idle(self) -> None:
         """A request has begun, or the connection has ended."""
         self._idle.pop(self, None)
         if self._head is not None:

@@ -16,6 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 from chatledger import Feedback, InvalidArgument, Ledger, Usage
+from chatledger.errors import LimitExceeded
 from chatledger.reports import usage as usage_rows
 from chatledger.types import FeedbackComparison
 from tests.conftest import KEYS, Database
@@ -223,6 +224,18 @@ async def test_metadata_is_read_in_portions(ledger: Ledger, seen: list[str], mon
         found = await read(by="metadata.v")
         assert [one.runs for one in found] == [13, 12]
         assert len([statement for statement in seen if "metadata" in statement]) == 3
+
+
+async def test_different_values_of_too_much_are_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them were in memory, parsed, before anything was refused. Equal ones count once."""
+    monkeypatch.setattr(usage_rows, "_MOST_VALUES", 2_000)
+    await ledger.threads.create("t")
+    for number in range(5):
+        await add_run(ledger, f"r{number}", 1, metadata={"same": "x" * 1_000, "own": f"{number}" * 1_000})
+    for read in (partial(ledger.feedback.compare, "ok"), ledger.runs.usage):
+        assert [one.runs for one in await read(by="metadata.same")] == [5]
+        with pytest.raises(LimitExceeded, match="characters of the values to group by"):
+            await read(by="metadata.own")
 
 
 @pytest.mark.parametrize("by", ["user", "metadata.", "", None, ["model"]])

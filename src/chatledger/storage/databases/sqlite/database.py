@@ -172,7 +172,7 @@ class _Readers:
 
     def __init__(self) -> None:
         self._first = ThreadPoolExecutor(1, thread_name_prefix="chatledger-reader")
-        self._others = FairPool(READERS - 1, "chatledger-reader")
+        self._others = FairPool(READERS - 1, "chatledger-reader", most_of_caller=1)
         self._latest: Future[Any] | None = None
 
     def submit(self, work: Callable[P, T], *given: P.args, **options: P.kwargs) -> Future[T]:
