@@ -98,6 +98,7 @@ async def test_connections_that_come_in_one_turn_of_the_loop_end_as_many_others(
 ) -> None:
     """Each of them ended the same one, which was still listed."""
     monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 10)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 60)
     async with listening(app) as port, AsyncExitStack() as stack:
         idle = [await stack.enter_async_context(connected(port)) for _ in range(10)]
         sockets = [stack.enter_context(socket.socket()) for _ in range(8)]

@@ -181,7 +181,7 @@ async def test_a_ledger_asks_the_database_whether_it_is_distributed(pg_database:
 
 async def is_by_table(database: Database, sent: list[str], *, distributed: bool | None) -> bool:
     """Whether this ledger's appends write one table a statement."""
-    async with database.open(postgresql=PostgreSQL(distributed=distributed)) as ledger:
+    async with Ledger.open(database.url, postgresql=PostgreSQL(distributed=distributed)) as ledger:
         sent.clear()
         await ledger.messages.append("t", turn(), create=True)
         return not joined_writes(sent)

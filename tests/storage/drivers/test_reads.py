@@ -52,8 +52,8 @@ async def test_no_read_changes_a_row(ledger: Ledger, database: Database, read: R
         await read(ledger, SENT[sent])
     assert await query(database, "SELECT title FROM threads") == stored
     assert await count_rows(database) == before
-    fetched = await read(ledger, lambda sql: sql.fetch("SELECT title FROM {schema}threads", {}))
-    assert [tuple(row) for row in fetched] == stored
+    titles = "SELECT title FROM {schema}threads WHERE tenant_id = :tenant"
+    assert await read(ledger, lambda sql: [tuple(row) for row in sql.fetch(titles, {"tenant": "default"})]) == stored
     assert (await ledger.threads.get("t")).title == "as it was"
 
 
