@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from chatledger import ChatMessage, Ledger, TextPart
 from chatledger.models import weight
-from chatledger.server import ServerLimits, create_app, state
+from chatledger.server import ServerLimits, create_app, json_request, state
 from chatledger.server.shares import HeldBodies, Who
 from tests.server.conftest import by_header, client_of, json_of, listening, until
 
@@ -80,6 +80,30 @@ async def test_a_caller_overtakes_the_many_long_answers_of_another(ledger: Ledge
             await until(lambda: len(weight._LONG_WORK._waiting) == 2)
             opened.set()
     assert "ada" in order[:2]
+
+
+async def test_bodies_that_wait_for_a_place_are_not_parsed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """540 of 120 kB took 1.3 GB once they were parsed."""
+    await ledger.user("eve").threads.create("eve")
+    app = create_app(ledger, authenticate=by_header)
+    gate, places, parsed = Gate(monkeypatch), app.state.server.places, list[bytes]()
+    read_body = json_request.read_body
+
+    def reading(body: bytes) -> Any:
+        parsed.append(body)
+        return read_body(body)
+
+    monkeypatch.setattr(json_request, "read_body", reading)
+    body = {"messages": [{"role": "user", "content": "x"}]}
+    async with listening(app) as port, user_of(port, "eve") as eve:
+        posts = [asyncio.create_task(eve.post("/v1/threads/eve/messages", json=body)) for _ in range(20)]
+        await until(lambda: places.requests.total() == 20 and gate.held == 8)
+        assert len(parsed) == 8
+        gate.opened.set()
+        for answer in await asyncio.gather(*posts):
+            assert answer.status_code == 201
+    assert len(parsed) == 20
+    assert (places.requests, places.lines) == ({}, {})
 
 
 async def test_requests_of_a_caller_beyond_the_limit_wait_in_order(

@@ -18,6 +18,7 @@ from chatledger.models.json_scan import scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 from chatledger.models.weight import in_thread
 from chatledger.server.request_cookies import PlainRequest
+from chatledger.server.shares import enter
 
 if TYPE_CHECKING:
     from fastapi._compat import ModelField
@@ -57,7 +58,9 @@ class JsonRequest(PlainRequest):
         self._field = field
 
     async def json(self) -> Any:
+        """Waits for the place of the request first: a parsed body takes many times the memory of its text."""
         body = await self.body()
+        await enter(self)
         return read_body(body) if len(body) < _LARGE else await in_thread(lambda: self._read(body))
 
     def _read(self, body: bytes) -> Any:

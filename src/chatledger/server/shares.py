@@ -77,8 +77,8 @@ class Place:
 
 class Share:
     """The middleware behind the gate. So many requests of a caller are at work at once, and the others wait in order. A
-    request takes its place when it asks for the ledger, after its body has come, so that slow bodies keep nobody
-    waiting. It holds the place until its client has taken the answer, so that answers which nobody reads do not fill
+    request takes its place after its body has come, so that slow bodies keep nobody waiting, and before the body is
+    parsed. It holds the place until its client has taken the answer, so that answers which nobody reads do not fill
     the memory. A stream of events gives it back at its beginning: streams have a limit of their own.
     """
 
@@ -106,9 +106,10 @@ class Share:
 
 
 async def enter(request: Request) -> None:
-    """Wait for the place of the request."""
-    place: Place = getattr(request.state, _PLACE)
-    await place.enter()
+    """Wait for the place of the request. One without a caller needs none."""
+    place: Place | None = getattr(request.state, _PLACE, None)
+    if place is not None:
+        await place.enter()
 
 
 def _begins_stream(message: Message) -> bool:

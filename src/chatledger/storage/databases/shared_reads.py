@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context
 from typing import Any, TypeVar, cast
+from weakref import WeakValueDictionary
+
+from chatledger.models.weight import CALLER
 
 T = TypeVar("T")
 MOST = 4
 """Maximum number of reads at a time."""
+_MOST_OF_CALLER = 2
 
 
 class SharedReads:
@@ -20,20 +25,31 @@ class SharedReads:
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[Any]] = {}
         self._turns = asyncio.Semaphore(MOST)
+        self._turns_of = WeakValueDictionary[Hashable, asyncio.Semaphore]()
 
     async def read(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """The result of the read that runs or waits under the key; of a new one, if there is none."""
         task = self._running.get(key)
         if task is None:
             # In its own context: the context of this task may be inside a transaction.
-            task = asyncio.get_running_loop().create_task(self._run(key, work), context=Context())
+            context, caller = Context(), CALLER.get()
+            context.run(CALLER.set, caller)
+            task = asyncio.get_running_loop().create_task(self._run(key, work, self._turn_of(caller)), context=context)
             task.add_done_callback(_look_at)
             self._running[key] = task
         return cast("T", await asyncio.shield(task))
 
-    async def _run(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+    def _turn_of(self, caller: Hashable) -> AbstractAsyncContextManager[Any]:
+        """Who asks first stands for all that ask for the same."""
+        if caller is None:
+            return nullcontext()
+        return self._turns_of.setdefault(caller, asyncio.Semaphore(_MOST_OF_CALLER))
+
+    async def _run(
+        self, key: Hashable, work: Callable[[], Awaitable[T]], own_turn: AbstractAsyncContextManager[Any]
+    ) -> T:
         try:
-            async with self._turns:
+            async with own_turn, self._turns:
                 return await work()
         finally:
             del self._running[key]
