@@ -93,6 +93,26 @@ async def test_a_new_connection_ends_the_one_that_waits_the_longest(
         assert not followed.at_eof()
 
 
+async def test_a_new_connection_ends_one_whose_body_does_not_come(
+    app: FastAPI, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It kept its place for 30 seconds. A login needs no token."""
+    await ledger.threads.create("t")
+    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 10)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 60)
+    half = b"POST /v1/threads HTTP/1.1\r\nHost: localhost\r\nX-User: *\r\nContent-Type: application/json\r\n"
+    half += b"Content-Length: 10\r\n\r\n{"
+    async with listening(app) as port, AsyncExitStack() as stack:
+        slow = [await stack.enter_async_context(connected(port, half)) for _ in range(10)]
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers={"X-User": "*"}) as client:
+            assert json_of(await client.get("/v1/threads/t"))["thread_id"] == "t"
+        ends = [asyncio.create_task(is_closed(reader)) for reader in slow]
+        ended, others = await asyncio.wait(ends, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        assert [task.result() for task in ended] == [True]
+        for task in others:
+            task.cancel()
+
+
 async def test_connections_that_come_in_one_turn_of_the_loop_end_as_many_others(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,19 +28,19 @@ HEAD_SECONDS = 10
 STOP_SECONDS = 0.5
 """Seconds that a server which was told to stop waits on an idle connection for a request that is on its way."""
 MOST_CONNECTIONS = 900
-"""Connections of a process with which a new one ends another that waits for a request. `serve` answers 503 beyond 1,000
-that do not wait.
+"""Connections of a process with which a new one ends another that waits for its client. `serve` answers 503 beyond
+1,000 that do not wait.
 """
-_IDLE: WeakKeyDictionary[Any, dict[Protocol, None]] = WeakKeyDictionary()
-"""By the state of a server, its connections that wait for a request, the longest wait first."""
+_WAITING: WeakKeyDictionary[Any, dict[Protocol, None]] = WeakKeyDictionary()
+"""By the state of a server, its connections that wait for a request or for the rest of one, the longest wait first."""
 _UNANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
 
 
 class Protocol(H11Protocol):
     """A connection. A request beyond a limit, or that is no HTTP, gets a problem, and the connection ends.
 
-    A connection without a request costs its client nothing, and the process a file. So its head must come in time, and
-    while there are many connections, each new one closes the one that waits the longest for a request.
+    A connection without a whole request costs its client nothing, and the process a file. So its head must come in
+    time, and while there are many connections, each new one closes the one that waits the longest for its client.
     """
 
     def __init__(self, *given: Any, **options: Any) -> None:
@@ -48,18 +48,18 @@ class Protocol(H11Protocol):
         self.conn: Parser = Parser()
         self._head: asyncio.TimerHandle | None = None
         self._stops = False
-        self._idle: dict[Protocol, None] = _IDLE.setdefault(self.server_state, {})
+        self._waiting: dict[Protocol, None] = _WAITING.setdefault(self.server_state, {})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= MOST_CONNECTIONS and self._idle:
-            oldest = next(iter(self._idle))
-            oldest.leave_idle()  # it is lost in a later turn of the loop, and more connections may come in this one
+        if len(self.connections) >= MOST_CONNECTIONS and self._waiting:
+            oldest = next(iter(self._waiting))
+            oldest.end_wait()  # it is lost in a later turn of the loop, and more connections may come in this one
             oldest.transport.abort()
         super().connection_made(transport)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.leave_idle()
+        self.end_wait()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -67,37 +67,44 @@ class Protocol(H11Protocol):
             if self.transport.is_closing():
                 return
             super().data_received(data[start : start + _READ])
-            if self.conn.their_state is not h11.IDLE:
-                self.leave_idle()
-                if self._stops and self.cycle is not None:
-                    self.cycle.keep_alive = False
-            elif self._head is None:  # the head of a further request
-                self._await_head()
+            if self.conn.their_state is h11.IDLE:
+                if self._head is None:  # of a further request
+                    self._await_head()
+                continue
+            self.end_wait()
+            if self.conn.their_state is h11.SEND_BODY:
+                self._waiting[self] = None  # behind the others, of which nothing came
+            if self._stops and self.cycle is not None:
+                self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self.transport.is_closing():
-            self._idle[self] = None
+            self._waiting[self] = None
 
     def shutdown(self) -> None:
         """The server was told to stop. The client cannot know it yet, so its next request may be on its way."""
         self._stops = True
-        if self in self._idle:
-            self.loop.call_later(STOP_SECONDS, self._end_idle)
-        else:
+        if self._has_request:
             super().shutdown()
+        else:
+            self.loop.call_later(STOP_SECONDS, self._end_idle)
 
     def _end_idle(self) -> None:
-        if self in self._idle and not self.transport.is_closing():
+        if not self._has_request and not self.transport.is_closing():
             super().shutdown()
 
+    @property
+    def _has_request(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
     def _await_head(self) -> None:
-        self._idle[self] = None
+        self._waiting[self] = None
         self._head = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
-    def leave_idle(self) -> None:
-        """A request has begun, or the connection has ended."""
-        self._idle.pop(self, None)
+    def end_wait(self) -> None:
+        """Something of a request came, or the connection has ended."""
+        self._waiting.pop(self, None)
         if self._head is not None:
             self._head.cancel()
             self._head = None
