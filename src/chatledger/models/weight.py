@@ -82,7 +82,7 @@ class FairPool:
         return future
 
     def _run_next(self) -> None:
-        """Work until there is none, or only of callers whose threads will go on with it."""
+        """The thread does work until there is none, or none but that of callers whose own threads will take it."""
         while (found := self._next()) is not None:
             caller, run = found
             run()

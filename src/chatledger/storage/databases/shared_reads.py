@@ -40,7 +40,7 @@ class SharedReads:
         return cast("T", await asyncio.shield(task))
 
     def _turn_of(self, caller: Hashable) -> AbstractAsyncContextManager[Any]:
-        """Who asks first stands for all that ask for the same."""
+        """A read counts for the caller who asks first. The others who ask for the same wait for it."""
         if caller is None:
             return nullcontext()
         return self._turns_of.setdefault(caller, asyncio.Semaphore(_MOST_OF_CALLER))

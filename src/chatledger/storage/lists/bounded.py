@@ -64,7 +64,7 @@ def take(found: Iterable[Any], limit: int) -> Rows:
 
 
 class _Taking:
-    """What was taken so far of the rows that were found."""
+    """The rows of a page that is being read, and their size."""
 
     def __init__(self, found: Iterable[Any], limit: int) -> None:
         self.rows: list[Mapping[str, Any]] = []
