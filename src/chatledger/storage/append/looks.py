@@ -36,10 +36,10 @@ from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
 
 _RUN, _ARMS = 4, 8  # the arm of the runs; a row begins with the number of its branch, times eight, and its arm
-_HEAD = {"branch": "b.branch", "call_count": "t.active_branch", "is_error": "f.branch IS NOT NULL", "seq": "b.last_seq"}
+_HEAD = {"branch": "b.branch", "call_count": "g.active_branch", "is_error": "f.branch IS NOT NULL", "seq": "b.last_seq"}
 _HEAD_TEXTS = (
-    "t.user_id",
-    "t.rules",
+    "g.user_id",
+    "g.rules",
     "e.encrypted",
     "b.lineage",
     "b.stamp::text",
@@ -52,10 +52,10 @@ _HEAD_VALUES = {PLACES[name]: value for name, value in _HEAD.items()}
 _HEAD_VALUES |= dict(zip(TEXT_PLACES, _HEAD_TEXTS, strict=False))
 # One lookup by value for each branch, id, message and run, whatever the planner knows of the tables.
 _ONE = "LATERAL (SELECT o.* FROM {schema}%s o WHERE o.tenant_id = :tenant AND %s LIMIT 1)"
-_THREAD = _ONE % ("threads", "o.thread_id = g.thread")
-_BRANCH = _ONE % ("branches", "o.thread_id = g.thread AND o.branch = coalesce(g.branch, t.active_branch)")
-_FORK = _ONE % ("branches", "o.thread_id = g.thread AND o.branch = 1")
-_MESSAGE = _ONE % ("messages", "o.thread_id = (:thread::text[])[i.number] AND o.message_id = i.id")
+_THREAD = _ONE % ("threads", "o.thread_id = r.thread")
+_BRANCH = _ONE % ("branches", "o.thread_id = g.own AND o.branch = coalesce(g.branch, g.active_branch)")
+_FORK = _ONE % ("branches", "o.thread_id = g.own AND o.branch = 1")
+_MESSAGE = _ONE % ("messages", "o.thread_id = g.own AND o.message_id = i.id")
 _RUN_OF = _ONE % ("runs", "o.run_id = r.run")
 
 
@@ -68,13 +68,19 @@ def _rows_of(arm: int, table: str, columns: Sequence[str]) -> str:
     )
 
 
+# Nothing of another user's thread is looked up but its owner: `own` is NULL for it.
 _GIVEN = (
-    "SELECT g.thread, g.branch, g.number::int AS number"
-    " FROM unnest(:thread::text[], :branch::int[]) WITH ORDINALITY AS g (thread, branch, number)"
+    "SELECT r.number::int AS number, r.branch, t.user_id, t.rules, t.active_branch,"
+    " CASE WHEN r.owner IS NULL OR r.owner = t.user_id THEN r.thread END AS own"
+    " FROM unnest(:thread::text[], :branch::int[], :users::text[]) WITH ORDINALITY AS r (thread, branch, owner, number)"
+    f", {_THREAD} t"
 )
-_FOUND = f"SELECT i.number, m.* FROM unnest(:ids_numbers::int[], :ids::text[]) AS i (number, id), {_MESSAGE} m"
+_FOUND = (
+    "SELECT i.number, m.* FROM given g JOIN unnest(:ids_numbers::int[], :ids::text[]) AS i (number, id) USING (number)"
+    f", {_MESSAGE} m"
+)
 _HEADS = (
-    f"SELECT {row(f'g.number * {_ARMS} + {HEADER}', _HEAD_VALUES)} FROM given g CROSS JOIN {_THREAD} t"
+    f"SELECT {row(f'g.number * {_ARMS} + {HEADER}', _HEAD_VALUES)} FROM given g"
     f" LEFT JOIN {_BRANCH} b ON true LEFT JOIN {_FORK} f ON true,"
     f" (SELECT CASE WHEN EXISTS ({ENCRYPTED_TENANT}) THEN '' END AS encrypted) e"
 )
@@ -96,17 +102,27 @@ _IDX = itemgetter(2)
 def looks_statement(requests: Iterable[AppendRequest]) -> tuple[str, dict[str, Any]]:
     """The statement and its parameters, for `Looks`."""
     asked = list(requests)
-    keys = list(dict.fromkeys(map(branch_key, asked)))
-    numbers = {key: number for number, key in enumerate(keys, 1)}
-    ids = list(dict.fromkeys((numbers[branch_key(one)], id_) for one in asked for id_ in one.message_ids))
+    numbers = _numbers_of(asked)
+    ids = list(dict.fromkeys((numbers[_seen_branch(one)], id_) for one in asked for id_ in one.message_ids))
+    branches = [key for key, _ in numbers]
     return _LOOKS, {
         "tenant": asked[0].tenant.key,
-        "thread": [thread for _, thread, _ in keys],
-        "branch": [branch_column(branch) for _, _, branch in keys],
+        "thread": [thread for _, thread, _ in branches],
+        "branch": [branch_column(branch) for _, _, branch in branches],
+        "users": [user for _, user in numbers],
         "ids_numbers": [number for number, _ in ids],
         "ids": [id_ for _, id_ in ids],
         "runs": list(dict.fromkeys(run for one in asked for run in one.runs)),
     }
+
+
+def _seen_branch(request: AppendRequest) -> tuple[BranchKey, str | None]:
+    """The branch, and the user who asks for it."""
+    return branch_key(request), request.tenant.user
+
+
+def _numbers_of(requests: Iterable[AppendRequest]) -> dict[tuple[BranchKey, str | None], int]:
+    return {key: number for number, key in enumerate(dict.fromkeys(map(_seen_branch, requests)), 1)}
 
 
 @dataclass(slots=True)
@@ -123,9 +139,7 @@ class Looks:
     """What the statement found for its requests."""
 
     def __init__(self, requests: Iterable[AppendRequest], rows: Sequence[Row]) -> None:
-        self._numbers: dict[BranchKey, int] = {}
-        for request in requests:
-            self._numbers.setdefault(branch_key(request), len(self._numbers) + 1)
+        self._numbers = _numbers_of(requests)
         self._found: dict[int, _Found] = defaultdict(_Found)
         self._threads: dict[str, str] = {}  # of each run that exists
         for one in rows:
@@ -153,7 +167,7 @@ class Looks:
                 raise run_conflict(run)
 
     def _of(self, request: AppendRequest) -> _Found:
-        return self._found[self._numbers[branch_key(request)]]
+        return self._found[self._numbers[_seen_branch(request)]]
 
     def seen(self, request: AppendRequest) -> Seen:
         """What a preflight of the request sees. Raises DamagedCell and EncryptionError."""

@@ -37,9 +37,11 @@ SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encry
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
+  AND {own}
 LEFT JOIN {schema}branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id AND f.branch = 1
 LEFT JOIN {schema}messages m
-  ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.message_id IN (SELECT value FROM json_each(:ids))
+  ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id
+  AND m.message_id IN (SELECT value FROM json_each(CASE WHEN {own} THEN :ids END))
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
 # One lookup by value for each id. With a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the
@@ -50,19 +52,22 @@ SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encry
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
+  AND {own}
 LEFT JOIN {schema}branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id AND f.branch = 1
 LEFT JOIN LATERAL (
-  SELECT one.* FROM unnest(:ids::text[]) AS given (id), LATERAL (
+  SELECT one.* FROM unnest(CASE WHEN {own} THEN :ids::text[] END) AS given (id), LATERAL (
     SELECT s.message_id, s.branch, s.seq FROM {schema}messages s
     WHERE s.tenant_id = :tenant::text AND s.thread_id = :thread::text AND s.message_id = given.id LIMIT 1
   ) AS one
 ) AS m ON true
 WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
 """
+# Nothing of another user's thread is looked up but its owner, or the time would tell that the thread exists.
+_OWN = "(:user::text IS NULL OR t.user_id = :user::text)"
 _PREFLIGHTS = {
-    "postgresql": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", ENCRYPTED_TENANT),
-    "distributed": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", MARKED_TENANT),
-    "sqlite": _PREFLIGHT_SQLITE.replace("{encrypted}", ENCRYPTED_TENANT),
+    "postgresql": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", ENCRYPTED_TENANT).replace("{own}", _OWN),
+    "distributed": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", MARKED_TENANT).replace("{own}", _OWN),
+    "sqlite": _PREFLIGHT_SQLITE.replace("{encrypted}", ENCRYPTED_TENANT).replace("{own}", _OWN.replace("::text", "")),
 }
 LOOK = _PREFLIGHTS["postgresql"]
 # The facts that an append `after` a message needs as well, to make a branch.
@@ -136,8 +141,9 @@ def preflight(sql: WriteSql, request: AppendRequest, *, lock: bool = False) -> S
     if request.after is not None:
         wanted, statements = _with_after(request), _PREFLIGHTS_AFTER
     ids: Any = wanted if sql.dialect == "postgresql" else dumps(wanted)
+    asked = {"user": request.tenant.user, "ids": ids}
     statement = statements["distributed" if sql.distributed else sql.dialect]
-    return read_seen(request, sql.fetch(statement, {**place, "ids": ids}))
+    return read_seen(request, sql.fetch(statement, place | asked))
 
 
 def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
