@@ -14,6 +14,7 @@ from chatledger.models import (
     ErasureKind,
     FeedbackComparison,
     FeedbackSummary,
+    FrameTable,
     Hit,
     HitField,
     IntervalMethod,
@@ -43,7 +44,6 @@ from chatledger.models import (
     Violation,
 )
 from chatledger.models.windows import Window
-from chatledger.reports.frames import FrameTable
 from chatledger.repositories.erasures import Owner
 from chatledger.repositories.history import PromptFormat
 from chatledger.rules import (

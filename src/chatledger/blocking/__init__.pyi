@@ -23,6 +23,7 @@ from chatledger.models import (
     Feedback,
     FeedbackComparison,
     FeedbackSummary,
+    FrameTable,
     Hit,
     KvValue,
     LedgerStats,
@@ -51,7 +52,6 @@ from chatledger.models import (
 from chatledger.models.json import JsonValue
 from chatledger.models.kv import Put
 from chatledger.models.windows import Window
-from chatledger.reports.frames import FrameTable
 from chatledger.repositories.erasures import Owner
 from chatledger.repositories.history import History, Prompt, PromptFormat
 from chatledger.repositories.threads import Unset

@@ -39,7 +39,14 @@ from chatledger.models.payload import Messages, Payload
 from chatledger.models.progress import Progress
 from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
-from chatledger.models.summaries import FeedbackComparison, IntervalMethod, LedgerStats, RunPrices, UsageSummary
+from chatledger.models.summaries import (
+    FeedbackComparison,
+    FrameTable,
+    IntervalMethod,
+    LedgerStats,
+    RunPrices,
+    UsageSummary,
+)
 from chatledger.models.thread_changes import ThreadChange, ThreadChangeKind
 from chatledger.models.threads import Alternative, Branch, Deleted, NewThread, RulesLevel, Thread
 from chatledger.models.windows import Cursor, Mark, Newest, Oldest, Position, Tokens, Turns
@@ -66,6 +73,7 @@ __all__ = [
     "FeedbackComparison",
     "FeedbackSummary",
     "FilePart",
+    "FrameTable",
     "Hit",
     "HitField",
     "ImagePart",

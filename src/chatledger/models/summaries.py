@@ -14,6 +14,9 @@ from chatledger.models.runs import RunStatus, Usage
 RunPrices: TypeAlias = Callable[[str, Usage, datetime], Decimal | None]
 """The cost of a run by its model, its usage and the time at which it started. None if the function does not know it."""
 
+FrameTable: TypeAlias = Literal["messages", "calls", "runs", "scores"]
+"""The tables that `ledger.frames` reads."""
+
 IntervalMethod: TypeAlias = Literal["wilson", "t"]
 """How an interval was computed: Wilson's for a share of yes, Student's t for a mean of numbers."""
 

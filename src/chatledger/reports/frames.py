@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from chatledger.errors import ChatLedgerError, MissingExtra, StorageError
+from chatledger.models import FrameTable
 from chatledger.models.json import dumps
 from chatledger.reports.frame_rows import (
     POSITIONS,
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 T = TypeVar("T")
-
-FrameTable: TypeAlias = Literal["messages", "calls", "runs", "scores"]
-"""The tables that `ledger.frames` reads."""
 
 
 class _Read(Protocol):

@@ -16,10 +16,10 @@ from chatledger.arguments import (
     require,
 )
 from chatledger.errors import ChatLedgerError
-from chatledger.models import LedgerStats, Progress, RunPrices
+from chatledger.models import FrameTable, LedgerStats, Progress, RunPrices
 from chatledger.models.base import read_moment
 from chatledger.reports.frame_rows import Chosen
-from chatledger.reports.frames import FrameTable, read_frames
+from chatledger.reports.frames import read_frames
 from chatledger.reports.stats import StatsFilter, read_stats
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository

@@ -15,10 +15,11 @@ from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
 from chatledger.models.base import read_moment, refuse_own_fields, refusing
 from chatledger.reports.compare import compare_scores, require_by
+from chatledger.reports.summary import summarize_scores
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.lists.cursors import page_size
 from chatledger.storage.lists.many import AT_ONCE, read_ids
-from chatledger.storage.repositories.feedback import ScoreFilter, list_scores, record_score, retract, summarize_scores
+from chatledger.storage.repositories.feedback import ScoreFilter, list_scores, record_score, retract
 from chatledger.storage.schema.text import encode_key
 
 

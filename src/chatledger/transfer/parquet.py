@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from chatledger.errors import ChatLedgerError, MissingExtra
 from chatledger.ledger import Ledger
-from chatledger.reports.frames import FrameTable, frame_schema
+from chatledger.models import FrameTable
+from chatledger.reports.frames import frame_schema
 from chatledger.storage.drivers.new_file import new_file
 
 if TYPE_CHECKING:

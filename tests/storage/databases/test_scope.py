@@ -19,7 +19,6 @@ import pytest
 
 from chatledger import ChatMessage, Draft, Feedback, Ledger, Thread, Transaction, Turns, Usage
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.reports.frames import FrameTable
 from chatledger.repositories import REPOSITORIES, Repositories, scope_of
 from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.lists.thread_ids import ids_with_prefix, iterate_ids
@@ -32,7 +31,7 @@ from chatledger.storage.repositories.outputs import add_outputs, list_agents, li
 from chatledger.storage.repositories.runs import find_runs
 from chatledger.storage.schema.tables import INSERTION_ORDER, tenants
 from chatledger.storage.schema.text import encode_key, write_mark
-from chatledger.types import OpenDraft
+from chatledger.types import FrameTable, OpenDraft
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user

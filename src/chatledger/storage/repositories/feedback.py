@@ -1,4 +1,4 @@
-"""Feedback: stores every score, lists the scores, and summarizes those that count.
+"""Feedback: stores every score, and lists the scores.
 
 Only the current score counts: the latest of a target (run, message, call), a key and a user, unless it was retracted.
 `current_scores` defines it for the library, and the view `scores` (`storage/schema/views.py`) defines the same in SQL.
@@ -23,7 +23,7 @@ from chatledger.errors import (
     StorageError,
     TenantOnly,
 )
-from chatledger.models import Feedback, FeedbackSummary, Page
+from chatledger.models import Feedback, Page
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
@@ -197,15 +197,6 @@ def _place(created_at: datetime, feedback_id: str) -> ColumnElement[Any]:
     return tuple_(literal(created_at, Moment), literal(feedback_id, Key))
 
 
-def _in_time(scores: FromClause, since: datetime | None, until: datetime | None) -> Select[Any]:
-    bounds = []
-    if since is not None:
-        bounds.append(scores.c.created_at >= since)
-    if until is not None:
-        bounds.append(scores.c.created_at < until)
-    return select(scores.c.key, scores.c.score).where(*bounds)
-
-
 async def list_scores(
     scope: Scope, which: ScoreFilter, *, events: bool, limit: int, cursor: str | None
 ) -> Page[Feedback]:
@@ -225,31 +216,3 @@ async def list_scores(
         return to_page(found, lambda row: to_feedback(scope.tenant, row), *key)
 
     return await scope.read(read)
-
-
-async def summarize_scores(
-    scope: Scope, which: ScoreFilter, since: datetime | None, until: datetime | None, *, events: bool
-) -> Sequence[FeedbackSummary]:
-    chosen = which.of(scope.tenant)
-    columns = ("key", "score", "created_at")
-    scores = select(feedback).where(*chosen).subquery() if events else current_scores(*chosen, columns=columns)
-    counted = _in_time(scores, since, until)
-    if (kept := which.of_kept(scope.tenant)) is not None:
-        counted = counted.union_all(_in_time(kept_scores, since, until).where(*kept))  # type: ignore[assignment]
-    statement = _summary(counted.subquery())
-    rows = await scope.read(lambda sql: sql.execute(statement).mappings().all())
-    return [FeedbackSummary(**row) for row in rows]
-
-
-def _summary(scores: FromClause) -> Select[Any]:
-    return (
-        select(
-            scores.c.key,
-            func.count().label("count"),
-            func.avg(scores.c.score).label("mean"),
-            func.min(scores.c.score).label("min"),
-            func.max(scores.c.score).label("max"),
-        )
-        .group_by(scores.c.key)
-        .order_by(scores.c.key)
-    )
