@@ -113,7 +113,7 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 	$(PYTHON312) tests/formats/kosong/real.py newest
 
 test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-partitioned by tenant
-	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage -k 'not sqlite'
+	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage tests/reports -k 'not sqlite'
 
 # Parts of the names of tests that change a thread between the preflight and the write, which the lock of such a ledger
 # does not allow, or that count what the one statement of an append reads, or that are about appends which share one.
@@ -121,9 +121,9 @@ ONE_STATEMENT := between_preflight_and_write reads_its_tip_and_the_rows test_sha
   a_group_with_repeats
 
 test-distributed: $(READY)  ## Run the storage suite on plain and on partitioned PostgreSQL, one table a statement
-	CHATLEDGER_TEST_DISTRIBUTED=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/faults/test_machine.py \
+	CHATLEDGER_TEST_DISTRIBUTED=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/reports tests/faults/test_machine.py \
 	  -k 'not (sqlite or $(subst $() , or ,$(strip $(ONE_STATEMENT))))'
-	CHATLEDGER_TEST_DISTRIBUTED=1 CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage \
+	CHATLEDGER_TEST_DISTRIBUTED=1 CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/reports \
 	  -k 'not (sqlite or $(subst $() , or ,$(strip $(ONE_STATEMENT))))'
 
 # Parts of the names of tests that read or write plain rows themselves, or open ledgers without keys.
@@ -131,7 +131,7 @@ PLAIN := query_plans transcript bulk backup pieces_are_stored round_trip damaged
   only_the_beginning result_on_the_active_path database_that_is_away asks_for_a_hundred lost_listener
 
 test-encrypted: $(READY)  ## Run the storage suite on ledgers that encrypt
-	CHATLEDGER_TEST_KEYS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/faults/test_machine.py \
+	CHATLEDGER_TEST_KEYS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/reports tests/faults/test_machine.py \
 	  -k 'not ($(subst $() , or ,$(strip $(PLAIN))))'
 
 test-pgbouncer: $(READY)  ## Run two processes with 16 tasks each behind a real PgBouncer, found on PATH or at PGBOUNCER
