@@ -171,6 +171,10 @@ def test_an_error_can_be_sent_to_another_process(error: ChatLedgerError) -> None
             ),
         ),
         (errors.MissingExtra("cli", "it"), "it needs an extra: pip install 'chatledger[cli]'"),
+        (
+            errors.MissingExtra("chatledger.reports", "it"),
+            "it needs chatledger.reports, which this installation lacks: install chatledger as it was released",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from chatledger.storage.databases.postgresql.options import PostgreSQL
     from chatledger.storage.drafts.draft import Draft, Pace
     from chatledger.storage.rows.keys import Encryption, KeyRing
-    from chatledger.telemetry.otel import OpenTelemetry
+    from chatledger.telemetry.settings import OpenTelemetry
 
 __all__ = [
     "Appended",
@@ -173,7 +173,7 @@ _HOMES = {
         "Encryption",
         "KeyRing",
     },
-    "chatledger.telemetry.otel": {
+    "chatledger.telemetry.settings": {
         "OpenTelemetry",
     },
 }

@@ -623,12 +623,15 @@ class EncryptionError(ChatLedgerError):
 
 
 class MissingExtra(ChatLedgerError):
-    """A call needs a package that is not installed."""
+    """A call needs a package, or a part of chatledger, that is not installed."""
 
     _status = 501
     extra: str
-    """The name of the extra to install, as in `pip install "chatledger[otel]"`."""
+    """The name of the extra to install, as in `pip install "chatledger[otel]"`; of a part of chatledger, its module."""
 
     def __init__(self, extra: str, what: str) -> None:
-        super().__init__(f"{what} needs an extra: pip install 'chatledger[{extra}]'")
+        remedy = f"an extra: pip install 'chatledger[{extra}]'"
+        if extra.startswith("chatledger."):
+            remedy = f"{extra}, which this installation lacks: install chatledger as it was released"
+        super().__init__(f"{what} needs {remedy}")
         self.extra = extra

@@ -43,7 +43,7 @@ from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import ENCRYPTION, Encryption, KeyRing
 from chatledger.storage.schema.text import encode_key
 from chatledger.telemetry.calls import Observer, Observers, SlowCalls, observed
-from chatledger.telemetry.otel import OpenTelemetry
+from chatledger.telemetry.settings import OpenTelemetry
 from chatledger.transaction import Transaction
 
 __all__ = ["Ledger", "Opening", "Transaction"]

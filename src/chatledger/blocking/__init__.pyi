@@ -62,7 +62,7 @@ from chatledger.storage.drafts.draft import Pace
 from chatledger.storage.lists.thread_list import ThreadOrder
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.storage.rows.keys import Encryption, KeyRing
-from chatledger.telemetry.otel import OpenTelemetry
+from chatledger.telemetry.settings import OpenTelemetry
 
 __all__ = ["Draft", "Ledger", "Transaction", "open"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from importlib.util import find_spec
 from threading import RLock
 from typing import Any
 
@@ -34,8 +35,16 @@ _CODECS = {
     "openai-chat": "chatledger.formats.openai_chat:CODEC",
 }
 _ALIASES = {"kosong": "kosong/0.30"}  # resolved before the write: the stored name has the revision
-BUILT_IN = tuple(_CODECS)
-"""The names of the built-in formats, in the order of recognition."""
+
+
+def _is_here(place: str) -> bool:
+    """Whether this installation has the folder of a format, which is a part that it may lack."""
+    return find_spec(".".join(place.partition(":")[0].split(".")[:3])) is not None
+
+
+_HERE = {name: place for name, place in _CODECS.items() if _is_here(place)}
+BUILT_IN = tuple(_HERE)
+"""The names of the built-in formats that this installation has, in the order of recognition."""
 RECORD_NAMES = frozenset({"auto", "oasst", "sharegpt", "swe-agent"})
 """The names that mean something else to an import, so that no format may have them."""
 
@@ -128,7 +137,7 @@ class Registry:
         _log.warning("the format %r %s", name, fault)
 
 
-_FORMATS = Registry(_CODECS)
+_FORMATS = Registry(_HERE)
 
 
 def register(codec: Codec) -> None:

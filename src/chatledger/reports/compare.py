@@ -228,7 +228,8 @@ class _Group:
 async def compare_scores(
     scope: Scope, key: str, by: str, which: ScoreFilter, moments: tuple[datetime | None, datetime | None]
 ) -> Sequence[FeedbackComparison]:
-    tenant = scope.tenant
+    """Raises InvalidArgument for a word that names no group."""
+    by, tenant = require_by(by), scope.tenant
     scores = current_scores(*which.of(tenant), columns=("run_id", "score", "created_at"))
     kept = which.of_kept(tenant)
     rows = await scope.read(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Context, Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -45,10 +46,13 @@ class _Read(Protocol):
 
 
 def read_frames(
-    scope: Scope, table: FrameTable, chosen: Chosen, on_damage: Callable[[ChatLedgerError], object] | None
+    scope: Scope,
+    table: FrameTable,
+    chosen: tuple[datetime | None, datetime | None, str | None, str | None],
+    on_damage: Callable[[ChatLedgerError], object] | None,
 ) -> AsyncIterator[pyarrow.RecordBatch]:
-    """Raises MissingExtra."""
-    reader = _Reader(scope, chosen, _raise if on_damage is None else on_damage)
+    """`chosen` has since, until, model and agent. Raises MissingExtra."""
+    reader = _Reader(scope, Chosen(*chosen), _raise if on_damage is None else on_damage)
     return reader.read(table, _batch_maker(table))
 
 

@@ -48,8 +48,11 @@ class StatsFilter:
     until: datetime | None
 
 
-async def read_stats(scope: Scope, which: StatsFilter, prices: bool | RunPrices) -> Sequence[LedgerStats]:
+async def read_stats(
+    scope: Scope, by: str | None, moments: tuple[datetime | None, datetime | None], prices: bool | RunPrices
+) -> Sequence[LedgerStats]:
     """Raises InvalidArgument, DamagedCell and MissingExtra."""
+    which = StatsFilter(by, *moments)
     require(STR_OR_NONE, by=which.by)
     if which.by not in (None, "day", "model"):
         raise InvalidArgument("by", "must be 'day', 'model' or None")

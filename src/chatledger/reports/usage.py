@@ -22,7 +22,8 @@ from chatledger.models import RunPrices, Usage, UsageSummary
 from chatledger.models.json import dumps
 from chatledger.models.runs import EXACT
 from chatledger.models.weight import in_thread
-from chatledger.reports.prices import list_price
+from chatledger.reports.prices import list_price, read_prices
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
@@ -201,6 +202,21 @@ def _integer(text: str | None) -> int | None:
 
 
 # --- The sums ---------------------------------------------------------------------------------------------------------
+
+
+async def report_usage(
+    scope: Scope,
+    by: str | Sequence[str],
+    chosen: tuple[str | None, str | None, str | None, datetime | None, datetime | None],
+    prices: bool | RunPrices,
+) -> Sequence[UsageSummary]:
+    """`chosen` has the fields of a UsageFilter. Raises InvalidArgument, DamagedCell, LimitExceeded and MissingExtra."""
+    groups, which, run_prices = read_groups(by), UsageFilter(*chosen), read_prices(prices)
+    tenant, priced = scope.tenant, run_prices is not None
+    rows = await scope.read(
+        lambda sql: read_usage(sql, tenant, which, groups, priced=priced), snapshot=any(map(is_metadata, groups))
+    )
+    return await summarize_usage(rows, tenant, groups, run_prices)
 
 
 async def summarize_usage(

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from chatledger.annexes import load
 from chatledger.arguments import (
     FUNCTION_OR_NONE,
     STR_OR_NONE,
@@ -18,9 +19,6 @@ from chatledger.arguments import (
 from chatledger.errors import ChatLedgerError
 from chatledger.models import FrameTable, LedgerStats, Progress, RunPrices
 from chatledger.models.base import read_moment
-from chatledger.reports.frame_rows import Chosen
-from chatledger.reports.frames import read_frames
-from chatledger.reports.stats import StatsFilter, read_stats
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
@@ -134,8 +132,10 @@ class Repositories:
         require(_TABLE, table=table)
         require(STR_OR_NONE, model=model, agent=agent)
         require(FUNCTION_OR_NONE, on_damage=on_damage)
-        chosen = Chosen(read_moment("since", since), read_moment("until", until), model, agent)
-        return read_frames(self._scope, table, chosen, on_damage)
+        chosen = (read_moment("since", since), read_moment("until", until), model, agent)
+        read_frames = load("chatledger.reports.frames:read_frames", "ledger.frames")
+        batches: AsyncIterator[pyarrow.RecordBatch] = read_frames(self._scope, table, chosen, on_damage)
+        return batches
 
     async def stats(
         self,
@@ -152,8 +152,10 @@ class Repositories:
         `since` is included, one at `until` is not. `prices` is that of
         `runs.usage`. Three statements, which read each message, run and score that is chosen.
         """
-        which = StatsFilter(by, read_moment("since", since), read_moment("until", until))
-        return await read_stats(self._scope, which, prices)
+        moments = (read_moment("since", since), read_moment("until", until))
+        read_stats = load("chatledger.reports.stats:read_stats", "ledger.stats")
+        counts: Sequence[LedgerStats] = await read_stats(self._scope, by, moments, prices)
+        return counts
 
 
 def scope_of(ledger: Repositories) -> Scope:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from chatledger.annexes import load
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import (
     InvalidArgument,
@@ -14,8 +15,6 @@ from chatledger.errors import (
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
 from chatledger.models.base import read_moment, refuse_own_fields, refusing
-from chatledger.reports.compare import compare_scores, require_by
-from chatledger.reports.summary import summarize_scores
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.lists.cursors import page_size
 from chatledger.storage.lists.many import AT_ONCE, read_ids
@@ -141,7 +140,9 @@ class FeedbackRepository:
         until = read_moment("until", until)
         ids = None if run_id is None else [run_id]
         chosen = ScoreFilter(key, agent, model, thread_id, ids, user_id)
-        return await summarize_scores(self._scope, chosen, since, until, events=events)
+        summarize = load("chatledger.reports.summary:summarize_scores", "feedback.summary")
+        summaries: Sequence[FeedbackSummary] = await summarize(self._scope, chosen, since, until, events=events)
+        return summaries
 
     async def compare(
         self,
@@ -170,11 +171,12 @@ class FeedbackRepository:
         characters.
         """
         require(STR, key=key)
-        by = require_by(by)
         require(STR_OR_NONE, agent=agent, model=model, user_id=user_id)
         moments = (read_moment("since", since), read_moment("until", until))
         chosen = ScoreFilter(key, agent, model, user_id=user_id)
-        return await compare_scores(self._scope, key, by, chosen, moments)
+        compare = load("chatledger.reports.compare:compare_scores", "feedback.compare")
+        groups: Sequence[FeedbackComparison] = await compare(self._scope, key, by, chosen, moments)
+        return groups
 
 
 def _feedback_id(run_id: str, idempotency_key: str | None) -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from types import NoneType
 from typing import Any, get_args
 
+from chatledger.annexes import load
 from chatledger.arguments import DICT_OR_NONE, INT, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import RunNotFound
 from chatledger.ids import new_id
@@ -15,8 +16,6 @@ from chatledger.models.base import read_moment, refuse_own_fields, refusing
 from chatledger.models.json import JsonValue
 from chatledger.models.secrets import masked_text
 from chatledger.models.weight import apart
-from chatledger.reports.prices import read_prices
-from chatledger.reports.usage import UsageFilter, is_metadata, read_groups, read_usage, summarize_usage
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.lists.cursors import page_size
 from chatledger.storage.repositories.runs import find_run, finish_run, list_runs, start_run, without_secrets
@@ -162,13 +161,8 @@ class RunRepository:
         it. Raises DamagedCell if a cost or a value to group by cannot be read, and LimitExceeded if the different
         values of the metadata have more than 8 Mi characters.
         """
-        groups = read_groups(by)
         require(STR_OR_NONE, thread_id=thread_id, agent=agent, model=model)
-        which = UsageFilter(thread_id, agent, model, read_moment("since", since), read_moment("until", until))
-        tenant, list_price = self._scope.tenant, read_prices(prices)
-        priced = list_price is not None
-        by_metadata = any(map(is_metadata, groups))
-        rows = await self._scope.read(
-            lambda sql: read_usage(sql, tenant, which, groups, priced=priced), snapshot=by_metadata
-        )
-        return await summarize_usage(rows, tenant, groups, list_price)
+        chosen = (thread_id, agent, model, read_moment("since", since), read_moment("until", until))
+        report_usage = load("chatledger.reports.usage:report_usage", "runs.usage")
+        sums: Sequence[UsageSummary] = await report_usage(self._scope, by, chosen, prices)
+        return sums

@@ -40,18 +40,10 @@ _UNITS = {
 }
 
 
-class OpenTelemetry:
-    """Spans and metrics of ledgers. Several ledgers may share one.
+class Instruments:
+    """The tracer and the meters of an OpenTelemetry. Raises MissingExtra if opentelemetry-api is not installed."""
 
-        async with Ledger.open(url, telemetry=OpenTelemetry()) as ledger: ...
-
-    `tracer_provider` and `meter_provider` are the global ones by default. Raises MissingExtra if opentelemetry-api is
-    not installed.
-    """
-
-    def __init__(
-        self, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
-    ) -> None:
+    def __init__(self, tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None) -> None:
         try:
             from opentelemetry import metrics, trace
         except ImportError:
@@ -67,7 +59,7 @@ class OpenTelemetry:
         self._histograms = _Histograms(meter)
 
     def observe(self, counters: Counters, database: _Attributes, queue_length: Callable[[], int]) -> Observer:
-        """The observer of one ledger, which the ledger asks for. `database` has the attributes of its database."""
+        """The observer of one ledger. `database` has the attributes of its database."""
         observer = _ObservedLedger(self._tracer, self._histograms, counters, database, queue_length)
         counters.listener = observer.record
         self._open.add(observer)
