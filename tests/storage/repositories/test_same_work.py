@@ -71,7 +71,9 @@ async def appends(ledger: Ledger, thread_id: str) -> None:
     """Appends that share a look: all but the first come while a statement runs."""
     batches = [ledger.messages.append(thread_id, messages_of(thread_id)[number:]) for number in range(GROUP)]
     with pytest.raises(ThreadNotFound):
-        raise next(one for one in await asyncio.gather(*batches, return_exceptions=True) if one)
+        raise next(
+            one for one in await asyncio.gather(*batches, return_exceptions=True) if isinstance(one, BaseException)
+        )
 
 
 @pytest.fixture
