@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chatledger.formats.google_adk.names import spelled
+from chatledger.formats.google_adk.parts import spelled
 
 texts = st.text(max_size=4) | st.sampled_from(["", "a", "\x00", "\ud800", "{", "_-8=", "+/8="])
 scalars = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(width=16) | texts

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chatledger.formats.agent_framework.detect import is_agent_framework
 from chatledger.formats.agent_framework.foreign import fit
-from chatledger.formats.agent_framework.names import NAME
-from chatledger.formats.agent_framework.objects import build
+from chatledger.formats.agent_framework.objects import build, is_object
+from chatledger.formats.agent_framework.parts import CONTENTS, MESSAGE, NAME, TYPE
 from chatledger.formats.agent_framework.read import read_payload
 from chatledger.formats.agent_framework.write import Writer
 from chatledger.formats.codec import Decoded, Kind, Written
@@ -55,6 +54,26 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
             origins.append((index,))
     own = [index for index, message in enumerate(messages) if message.format == NAME]
     return Written(writer.messages, origins, own)
+
+
+# --- Recognition ------------------------------------------------------------------------------------------------------
+# Whether a payload is surely of the Microsoft Agent Framework: messages have a type and `contents`.
+
+
+def is_agent_framework(payload: object) -> bool:
+    """True only if each message is an object of the framework, or a dict as the framework dumps one."""
+    if not isinstance(payload, (list, tuple)) or not payload:
+        return False
+    return all(is_object(message) or _is_dict(message) for message in payload)
+
+
+def _is_dict(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get(TYPE) != MESSAGE or not isinstance(message.get("role"), str):
+        return False
+    contents = message.get(CONTENTS)
+    return isinstance(contents, list) and all(
+        isinstance(one, dict) and isinstance(one.get(TYPE), str) for one in contents
+    )
 
 
 CODEC = AgentFramework()

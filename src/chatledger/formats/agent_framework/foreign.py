@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chatledger.formats.agent_framework.names import NAME, ROLES
-from chatledger.formats.agent_framework.parts import Medium
+from chatledger.formats.agent_framework.parts import NAME, ROLES, Medium
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.signatures import ANTHROPIC, OPENAI, id_of, signed_by, signer_of
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall

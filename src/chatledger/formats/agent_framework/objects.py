@@ -12,7 +12,7 @@ from datetime import date, time
 from typing import Any
 
 from chatledger.errors import DecodeError, EncodeError, MissingExtra
-from chatledger.formats.agent_framework.names import CONTENTS, NAME, PROPERTIES, THINKING, TYPE
+from chatledger.formats.agent_framework.parts import CONTENTS, NAME, PROPERTIES, THINKING, TYPE
 from chatledger.models.json import JsonValue
 
 _PACKAGE = "agent_framework"

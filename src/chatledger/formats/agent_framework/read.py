@@ -13,7 +13,8 @@ import re
 from collections.abc import Sequence
 
 from chatledger.errors import DecodeError
-from chatledger.formats.agent_framework.names import (
+from chatledger.formats.agent_framework.objects import Signers, dumped, is_object
+from chatledger.formats.agent_framework.parts import (
     ANSWER,
     AS_JSON,
     AUTHOR,
@@ -29,9 +30,9 @@ from chatledger.formats.agent_framework.names import (
     TYPE,
     Source,
     head_of,
+    read_part,
+    read_parts,
 )
-from chatledger.formats.agent_framework.objects import Signers, dumped, is_object
-from chatledger.formats.agent_framework.parts import read_part, read_parts
 from chatledger.formats.agent_framework.write import encoded_call, encoded_result
 from chatledger.formats.wire.fields import nameless, optional_text_at, text_at, wrong
 from chatledger.formats.wire.plain import coerce, require_json

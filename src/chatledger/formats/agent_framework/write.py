@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chatledger.formats.agent_framework.names import (
+from chatledger.formats.agent_framework.parts import (
     ANSWER,
     AS_JSON,
     AUTHOR,
@@ -22,8 +22,8 @@ from chatledger.formats.agent_framework.names import (
     Source,
     head_of,
     own_residual,
+    write_parts,
 )
-from chatledger.formats.agent_framework.parts import write_parts
 from chatledger.formats.wire.pairing import Answered, Pairing, made_id
 from chatledger.formats.wire.positions import interleave
 from chatledger.formats.wire.residual import nested, restore

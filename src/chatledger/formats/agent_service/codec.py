@@ -12,12 +12,27 @@ from typing import Any
 from pydantic import ValidationError
 
 from chatledger.errors import DecodeError
-from chatledger.formats.agent_service.detect import is_agent_service
 from chatledger.formats.agent_service.foreign import carry, unpack
 from chatledger.formats.agent_service.models import ChatHistory, ChatMessage
-from chatledger.formats.agent_service.read import check, keep_around, keep_difference, read_fields
-from chatledger.formats.agent_service.source import MESSAGES, Source, open_payload
-from chatledger.formats.agent_service.write import AROUND, NAME, Dump, around_of, write_fields, write_message
+from chatledger.formats.agent_service.read import (
+    MESSAGES,
+    Source,
+    check,
+    fields_of,
+    keep_around,
+    keep_difference,
+    open_payload,
+    read_fields,
+)
+from chatledger.formats.agent_service.write import (
+    AROUND,
+    NAME,
+    ROLE_OF_TYPE,
+    Dump,
+    around_of,
+    write_fields,
+    write_message,
+)
 from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.wire.residual import restore
 from chatledger.models import ChatMessage as LedgerMessage
@@ -110,6 +125,27 @@ def _as_model(fields: JsonObject) -> ChatMessage:
     if not isinstance(fields, Dump):
         return message
     return ChatMessage.model_construct(set(fields.given & _FIELDS), **dict(message))
+
+
+# --- Recognition ------------------------------------------------------------------------------------------------------
+# Whether a payload is certainly of an agent service.
+
+
+def is_agent_service(payload: object) -> bool:
+    """True only for messages with a type and a content of this format and no key of another."""
+    if isinstance(payload, ChatHistory):
+        return True
+    messages = payload if isinstance(payload, list) else (fields_of(payload) or {}).get(MESSAGES)
+    return isinstance(messages, list) and bool(messages) and all(map(_is_message, messages))
+
+
+def _is_message(value: object) -> bool:
+    fields = fields_of(value)
+    if fields is None or not isinstance(fields.get("type"), str) or not isinstance(fields.get("content"), str):
+        return False
+    if fields["type"] not in ROLE_OF_TYPE:
+        return False
+    return fields.keys() <= _FIELDS if isinstance(value, dict) else fields.keys() >= _FIELDS
 
 
 CODEC = AgentServiceCodec()

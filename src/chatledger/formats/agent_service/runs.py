@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.agent_service.source import fields_of
+from chatledger.formats.agent_service.read import fields_of
 from chatledger.formats.wire.plain import require_json
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Feedback as LedgerFeedback

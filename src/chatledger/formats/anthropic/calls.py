@@ -7,8 +7,7 @@ becomes a separate stored message.
 from __future__ import annotations
 
 from chatledger.errors import DecodeError
-from chatledger.formats.anthropic.names import NAME, TOOL_RESULT, TOOL_USE, own_residual
-from chatledger.formats.anthropic.parts import PARTS, read_parts, write_parts
+from chatledger.formats.anthropic.parts import NAME, PARTS, TOOL_RESULT, TOOL_USE, own_residual, read_parts, write_parts
 from chatledger.formats.wire.fields import text_at, wrong
 from chatledger.formats.wire.residual import keep, nested, put_back
 from chatledger.models import ChatMessage, ToolCall

@@ -10,7 +10,7 @@ import base64
 import binascii
 from collections.abc import Iterator
 
-from chatledger.formats.anthropic.names import NAME
+from chatledger.formats.anthropic.parts import NAME
 from chatledger.formats.wire.arguments import fit_arguments
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.signatures import ANTHROPIC, signer_of

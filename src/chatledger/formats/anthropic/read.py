@@ -17,8 +17,18 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic.calls import read_call, read_result
-from chatledger.formats.anthropic.names import LISTED, MESSAGES, NAME, PAYLOAD, ROLES, SYSTEM, TOOL_RESULT, TOOL_USE
-from chatledger.formats.anthropic.parts import PARTS, read_parts
+from chatledger.formats.anthropic.parts import (
+    LISTED,
+    MESSAGES,
+    NAME,
+    PARTS,
+    PAYLOAD,
+    ROLES,
+    SYSTEM,
+    TOOL_RESULT,
+    TOOL_USE,
+    read_parts,
+)
 from chatledger.formats.anthropic.write import CALLS, CALLS_AT, NULL, REST_AT
 from chatledger.formats.wire.fields import as_object, nameless, text_at, wrong
 from chatledger.formats.wire.plain import dump_all, dump_given, plain_value, require_json

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatledger.formats.anthropic.calls import reads_as_result, write_call, write_result
-from chatledger.formats.anthropic.names import NAME, is_result, own_residual
-from chatledger.formats.anthropic.parts import PARTS, write_parts
+from chatledger.formats.anthropic.parts import NAME, PARTS, is_result, own_residual, write_parts
 from chatledger.formats.wire.pairing import Pairing, made_id
 from chatledger.formats.wire.positions import interleave
 from chatledger.formats.wire.residual import KEYS, nested, put_back

@@ -9,10 +9,9 @@ from typing import Any
 
 from chatledger.errors import EncodeError, MissingExtra
 from chatledger.formats.codec import Decoded, Kind, Written
-from chatledger.formats.google_adk.detect import is_google_adk
 from chatledger.formats.google_adk.foreign import fit
-from chatledger.formats.google_adk.names import NAME
-from chatledger.formats.google_adk.read import read_payload
+from chatledger.formats.google_adk.parts import NAME
+from chatledger.formats.google_adk.read import is_object, read_payload
 from chatledger.formats.google_adk.write import Event, Writer
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
@@ -79,6 +78,27 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
     events = events_of(messages)
     own = [index for index, message in enumerate(messages) if message.format == NAME]
     return Written([event.write() for event in events], [(row,) for event in events for row in event.rows], own)
+
+
+# --- Recognition ------------------------------------------------------------------------------------------------------
+# Whether a payload is surely a list of ADK's events: objects, or dicts of an author and what only events have.
+
+_TELLING = frozenset({"invocation_id", "invocationId", "actions", "node_info", "nodeInfo"})
+
+
+def is_google_adk(payload: object) -> bool:
+    if not isinstance(payload, (list, tuple)) or not payload:
+        return False
+    return all(is_object(event) or _is_event(event) for event in payload)
+
+
+def _is_event(event: Any) -> bool:
+    if not isinstance(event, dict) or not isinstance(event.get("author"), str) or _TELLING.isdisjoint(event):
+        return False
+    content = event.get("content")
+    if content is None:
+        return "role" not in event
+    return isinstance(content, dict) and isinstance(content.get("parts"), (list, type(None)))
 
 
 CODEC = GoogleADK()

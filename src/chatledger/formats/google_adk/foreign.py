@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from mimetypes import guess_type
 
-from chatledger.formats.google_adk.names import MODEL
-from chatledger.formats.google_adk.parts import Medium, is_base64
+from chatledger.formats.google_adk.parts import MODEL, Medium, is_base64
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.signatures import GOOGLE, signed_by, signer_of

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.google_adk.detect import is_object
-from chatledger.formats.google_adk.names import (
+from chatledger.formats.google_adk.parts import (
     AS_JSON,
     CALLS,
     CALLS_AT,
@@ -31,10 +30,13 @@ from chatledger.formats.google_adk.names import (
     USER,
     Source,
     is_metadata,
+    kind_of,
+    opaque,
+    read_part,
+    signer_of_model,
     spelled,
     view,
 )
-from chatledger.formats.google_adk.parts import kind_of, opaque, read_part, signer_of_model
 from chatledger.formats.google_adk.write import encoded_call, encoded_head, encoded_result, text_alone
 from chatledger.formats.wire.fields import as_object, nameless, object_at, optional_text_at, wrong
 from chatledger.formats.wire.plain import dumped, require_json
@@ -47,6 +49,11 @@ _ASSIGNED: Any = dict.fromkeys(("invocation_id", "id", "timestamp"), object())
 """A value that the ledger assigns to every message: equal to nothing, so that the residual keeps the event's value."""
 CALL = "function_call"
 ANSWER = "function_response"
+
+
+def is_object(value: object) -> bool:
+    """Whether the value is an Event of ADK, or of a class that inherits from it."""
+    return any(cls.__name__ == "Event" and cls.__module__ == "google.adk.events.event" for cls in type(value).__mro__)
 
 
 def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chatledger.formats.google_adk.names import (
+from chatledger.formats.google_adk.parts import (
     AS_JSON,
     CALLS,
     CALLS_AT,
@@ -26,9 +26,10 @@ from chatledger.formats.google_adk.names import (
     Source,
     is_metadata,
     own_residual,
+    restored,
     spelled,
+    write_part,
 )
-from chatledger.formats.google_adk.parts import restored, write_part
 from chatledger.formats.wire.positions import interleave
 from chatledger.formats.wire.residual import FORM, nested, restore_deep
 from chatledger.models import ChatMessage, MediaPart, OpaquePart, Part, TextPart, ToolCall, continues

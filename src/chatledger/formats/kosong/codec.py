@@ -14,9 +14,8 @@ from pydantic import ValidationError
 
 from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded, Written
-from chatledger.formats.kosong.detect import is_of_revision
 from chatledger.formats.kosong.foreign import adapt, adapt_message, is_record
-from chatledger.formats.kosong.models import build, restore_given
+from chatledger.formats.kosong.models import MESSAGE_FIELDS, build, is_object, restore_given
 from chatledger.formats.kosong.parts import AS_DICT, CLASSES, FAMILY, FIELDS, GIVEN, Revision, residual_of
 from chatledger.formats.kosong.read import read_message
 from chatledger.formats.kosong.write import write_fields, write_message
@@ -120,3 +119,27 @@ class KosongCodec:
 
 def _is_of_object(message: ChatMessage, stored: ChatMessage) -> bool:
     return message is stored and AS_DICT not in residual_of(message)
+
+
+# --- Recognition ------------------------------------------------------------------------------------------------------
+# Whether a payload is certainly of a revision of kosong.
+
+
+def is_of_revision(payload: object, revision: Revision) -> bool:
+    """True for objects of the revision, and for full dumps: short dumps look like OpenAI's.
+
+    Only the older revision dumps empty content as null. Without such content, full dumps are taken for the newer
+    revision.
+    """
+    if not isinstance(payload, (list, tuple)) or not payload:
+        return False
+    if not all(_is_message(message, revision) for message in payload):
+        return False
+    return not revision.null_is_empty or any(not isinstance(one, dict) or one["content"] is None for one in payload)
+
+
+def _is_message(message: object, revision: Revision) -> bool:
+    is_newer = not revision.null_is_empty
+    if isinstance(message, dict):
+        return tuple(message) == MESSAGE_FIELDS and not (is_newer and message["content"] is None)
+    return is_object(message) and hasattr(message, "extract_text") == is_newer

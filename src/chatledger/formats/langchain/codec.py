@@ -9,9 +9,8 @@ from typing import Any
 
 from chatledger.errors import EncodeError, MissingExtra
 from chatledger.formats.codec import Decoded, Kind, Written
-from chatledger.formats.langchain.detect import is_langchain
 from chatledger.formats.langchain.foreign import fit
-from chatledger.formats.langchain.read import read_payload
+from chatledger.formats.langchain.read import is_object, read_payload
 from chatledger.formats.langchain.write import NAME, write_message
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
@@ -74,6 +73,26 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
         payload.append(write_message(message if own else fit(message, index + 1, call_ids, answered)))
     kept = [index for index, message in enumerate(messages) if message.format == NAME]
     return Written(payload, [(index,) for index in range(len(messages))], kept)
+
+
+# --- Recognition ------------------------------------------------------------------------------------------------------
+# Whether a payload is certainly a list of LangChain's messages: objects, or dicts of a `type` and its `data`.
+
+
+def is_langchain(payload: object) -> bool:
+    """True only if every item is a message, and every dict repeats its type in its data."""
+    if not isinstance(payload, (list, tuple)) or not payload:
+        return False
+    return all(is_object(message) or _is_dict(message) for message in payload)
+
+
+def _is_dict(message: Any) -> bool:
+    if not isinstance(message, dict) or message.keys() != {"type", "data"}:
+        return False
+    data = message["data"]
+    if not isinstance(data, dict) or not isinstance(data.get("content"), (str, list)):
+        return False
+    return isinstance(message["type"], str) and bool(data.get("type") == message["type"])
 
 
 CODEC = LangChain()

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.langchain.detect import is_object
 from chatledger.formats.langchain.parts import read_block
 from chatledger.formats.langchain.write import (
     AI_TYPES,
@@ -49,6 +48,13 @@ _FIELDS = {
     "format",
     "residual",
 }
+
+_PACKAGE = "langchain_core.messages"
+
+
+def is_object(value: object) -> bool:
+    """Whether the value is a message object: of a class of langchain-core, or of a subclass from elsewhere."""
+    return any(cls.__module__.startswith(_PACKAGE) for cls in type(value).__mro__)
 
 
 def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], list[Loss]]:

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats.codec import Decoded, Kind, Written
-from chatledger.formats.message_file.detect import is_message_file
 from chatledger.formats.message_file.foreign import assemble
-from chatledger.formats.message_file.models import CallItem, TextItem, item_from_dict
+from chatledger.formats.message_file.models import ITEM_TYPES, CallItem, TextItem, item_from_dict
+from chatledger.formats.message_file.protocols import MessageItem
 from chatledger.formats.message_file.read import item_of, read_group
 from chatledger.formats.message_file.write import NAME, OBJECT, note
 from chatledger.models import ChatMessage, RulesLevel
@@ -59,6 +59,26 @@ def _model(fields: dict[str, Any], path: str) -> TextItem | CallItem:
         return item_from_dict(fields)
     except ValidationError as error:
         raise EncodeError(path, f"the item classes reject this message: {error}") from error
+
+
+# --- Recognition ------------------------------------------------------------------------------------------------------
+# Whether a payload is certainly the items of a message file.
+
+_TELLING = frozenset({"outputs", "history", "heading_level"})
+
+
+def is_message_file(payload: object) -> bool:
+    return isinstance(payload, list) and bool(payload) and all(map(_is_item, payload))
+
+
+def _is_item(value: object) -> bool:
+    if isinstance(value, dict):
+        kind = value.get("type")
+        return isinstance(kind, str) and kind in ITEM_TYPES and value.keys() >= _TELLING
+    try:
+        return isinstance(value, MessageItem) and value.type in ITEM_TYPES
+    except Exception:  # raised by an application's class, which then is not certainly an item
+        return False
 
 
 CODEC = MessageFileCodec()

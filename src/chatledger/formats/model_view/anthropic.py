@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from chatledger.formats.anthropic.foreign import fit
-from chatledger.formats.anthropic.names import MESSAGES, NAME, ROLES, SYSTEM, TOOL_RESULT, TOOL_USE, is_listed
-from chatledger.formats.anthropic.parts import PARTS
+from chatledger.formats.anthropic.parts import MESSAGES, NAME, PARTS, ROLES, SYSTEM, TOOL_RESULT, TOOL_USE, is_listed
 from chatledger.formats.anthropic.write import CALLS_AT, content_blocks
 from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.anthropic_keys import TABLE

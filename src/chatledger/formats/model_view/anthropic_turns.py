@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.formats.anthropic.foreign import fit
-from chatledger.formats.anthropic.names import NAME, is_listed, is_result, own_residual
-from chatledger.formats.anthropic.parts import PARTS
+from chatledger.formats.anthropic.parts import NAME, PARTS, is_listed, is_result, own_residual
 from chatledger.formats.anthropic.write import CALLS_AT, REST_AT, joins
 from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.repairs import RepairLog

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from chatledger.formats.openai_responses.items import CALL, CUSTOM_CALL, FUNCTION_CALL, OUTPUT_OF, ROLES, Source
-from chatledger.formats.openai_responses.parts import write_part
-from chatledger.formats.openai_responses.reasoning import write_thought
+from chatledger.formats.openai_responses.parts import write_part, write_thought
 from chatledger.formats.openai_responses.write import ITEMS, NAME
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.residual import nested

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_responses.parts import read_part, write_part
-from chatledger.formats.openai_responses.reasoning import read_thought, write_thought
+from chatledger.formats.openai_responses.parts import read_part, read_thought, write_part, write_thought
 from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
 from chatledger.formats.wire.residual import keep, nested, restore
 from chatledger.models import OpaquePart, Part, ThinkPart, ToolCall

@@ -4,11 +4,12 @@ The codec also accepts the real package's objects. It identifies them by their f
 """
 
 from chatledger.formats.qwen_agent.codec import CODEC
-from chatledger.formats.qwen_agent.constants import (
+from chatledger.formats.qwen_agent.models import (
     ASSISTANT,
     AUDIO,
     CONTENT,
     DEFAULT_SYSTEM_MESSAGE,
+    DOCUMENTED,
     FILE,
     FUNCTION,
     IMAGE,
@@ -19,9 +20,6 @@ from chatledger.formats.qwen_agent.constants import (
     TEXT,
     USER,
     VIDEO,
-)
-from chatledger.formats.qwen_agent.models import (
-    DOCUMENTED,
     BaseModelCompatibleDict,
     ContentItem,
     FunctionCall,

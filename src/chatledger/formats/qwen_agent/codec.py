@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from chatledger.errors import EncodeError
 from chatledger.formats.codec import Decoded, Kind, Written
-from chatledger.formats.qwen_agent.detect import is_qwen_agent
 from chatledger.formats.qwen_agent.foreign import split, with_carried
-from chatledger.formats.qwen_agent.models import Message
-from chatledger.formats.qwen_agent.read import read_payload
+from chatledger.formats.qwen_agent.models import FUNCTION_ID, ROLES, Message
+from chatledger.formats.qwen_agent.parts import item_problems
+from chatledger.formats.qwen_agent.read import is_message_object, read_payload
 from chatledger.formats.qwen_agent.write import NAME, OBJECT, write_fields, write_message
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
@@ -79,6 +79,27 @@ def _write(messages: Sequence[ChatMessage], *, carry: bool) -> Written:
 def _write_foreign(message: ChatMessage, result_name: str | None, carry: bool) -> list[dict[str, JsonValue]]:
     encoded = [write_fields(piece) for piece in split(message, result_name=result_name)]
     return with_carried(encoded, message) if encoded and carry else encoded
+
+
+# --- Recognition ------------------------------------------------------------------------------------------------------
+# Whether a payload is certainly of Qwen-Agent.
+
+
+def is_qwen_agent(payload: object) -> bool:
+    """True for a list with a message object, and for dicts if one of them has content items or a function_id."""
+    if not isinstance(payload, (list, tuple)):
+        return False
+    if all(isinstance(message, dict) for message in payload):
+        return all(message.get("role") in ROLES for message in payload) and any(map(_is_telling, payload))
+    return any(map(is_message_object, payload))
+
+
+def _is_telling(message: dict[str, Any]) -> bool:
+    extra, content = message.get("extra"), message.get("content")
+    if isinstance(extra, dict) and FUNCTION_ID in extra:
+        return True
+    items = content if isinstance(content, list) else []
+    return any(next(item_problems(item), None) is None for item in items)
 
 
 CODEC = QwenAgentCodec()

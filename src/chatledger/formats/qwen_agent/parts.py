@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chatledger.formats.qwen_agent.constants import AUDIO, CONTENT_TYPES, FILE, IMAGE, TEXT, VIDEO
-from chatledger.formats.qwen_agent.models import EXCLUSIVE, given_types
+from chatledger.formats.qwen_agent.models import AUDIO, CONTENT_TYPES, EXCLUSIVE, FILE, IMAGE, TEXT, VIDEO, given_types
 from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, VideoPart
 from chatledger.models.json import JsonValue
 

@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from chatledger.formats.qwen_agent.constants import FUNCTION, FUNCTION_ID
+from chatledger.formats.qwen_agent.models import FUNCTION, FUNCTION_ID
 from chatledger.formats.qwen_agent.parts import item_of
 from chatledger.formats.wire.residual import INNER, keep, restore
 from chatledger.models import ChatMessage, Part, ToolCall
