@@ -8,8 +8,7 @@ from typing import Any
 
 from chatledger.errors import UnknownFormat
 from chatledger.formats.codec import Kind
-from chatledger.formats.losses.later import LossesLater
-from chatledger.formats.losses.measure import write
+from chatledger.formats.losses.measure import LossesLater, write
 from chatledger.formats.model_view import get_provider, model_view
 from chatledger.formats.registry import BUILT_IN, get_codec, in_kind
 from chatledger.models import ChatMessage, Encoded, Repair

@@ -10,14 +10,17 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chatledger.errors import EncodeError, IdConflict, InvalidArgument, UnknownFormat
 from chatledger.formats.codec import Codec, EarlyCodec, Kind, ModelCodec, checked
-from chatledger.formats.packages import Place, find_places
 from chatledger.models import ChatMessage
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # Name -> module and attribute, in the order of recognition: more specific shapes first.
 _CODECS = {
@@ -248,3 +251,46 @@ def _ordered(own: list[str], codecs: Mapping[str, Codec]) -> list[str]:
         order.remove(name)
         order.insert(min(places), name)
     return order
+
+
+# --- Installed packages -----------------------------------------------------------------------------------------------
+# The formats that installed packages name, as entry points of the group `chatledger.formats`.
+
+GROUP = "chatledger.formats"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the codec of a package lies. Its text says it, with the name of the package."""
+
+    point: EntryPoint
+
+    def load(self) -> Codec:
+        """Raises anything that the module of the package raises, and InvalidArgument for what is no codec."""
+        codec = checked(self.point.load())
+        if codec.name != self.point.name:
+            raise InvalidArgument("codec", f"is named {codec.name!r}, but its entry point is named {self.point.name!r}")
+        return codec
+
+    def __str__(self) -> str:
+        package = "" if self.point.dist is None else f" of the package {self.point.dist.name}"
+        return f"{self.point.value}{package}"
+
+
+def find_places(taken: Collection[str]) -> tuple[dict[str, Place], dict[str, str]]:
+    """The places of formats by name, and why other names cannot be used. Loads no package."""
+    from importlib.metadata import entry_points  # takes longer than loading a format, and few programs need it
+
+    found: dict[str, list[Place]] = {}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, []).append(Place(point))
+    places, faults = {}, {}
+    for name, named in found.items():
+        spelled = " and ".join(sorted({str(place) for place in named}))
+        if name in taken:
+            faults[name] = f"of {spelled} is not used: the name belongs to chatledger"
+        elif len({place.point.value for place in named}) > 1:
+            faults[name] = f"is not used: {spelled} have the same name; uninstall one of them"
+        else:
+            places[name] = named[0]
+    return places, faults

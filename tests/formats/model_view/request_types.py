@@ -38,7 +38,7 @@ _FOLDER = Path(chatledger.formats.model_view.__path__[0])
 
 
 def table(provider: str) -> dict[str, str]:
-    """The objects of a request by name, as in `chatledger.formats.model_view.keys`."""
+    """The objects of a request by name, as in `chatledger.formats.model_view.provider`."""
     found: dict[str, dict[tuple[str, ...], str]] = {}
     pending = [(one, key) for key, kind in REQUESTS[provider].items() for one in _objects(kind)]
     seen = set()
@@ -105,28 +105,29 @@ def _is_mapping(kind: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
-def module_of(provider: str) -> Path:
-    return _FOLDER / f"{provider.replace('-', '_')}_keys.py"
+MODULE = _FOLDER / "request_keys.py"
 
 
-def source(provider: str) -> str:
-    """The module of a table."""
-    entries = (line for name, shapes in table(provider).items() for line in _entry(name, shapes))
+def source() -> str:
+    """The module of the tables."""
     return "\n".join(
         [
-            f'"""The keys of the objects in a request of the format `{provider}`, as `keys.py` reads them.',
+            '"""The keys of the objects in the requests of each provider, as `provider.py` reads them.',
             "",
-            "Written by `python -m tests.formats.model_view.request_types` from the types of the SDK.",
+            "Written by `python -m tests.formats.model_view.request_types` from the types of the SDKs.",
             '"""',
             "",
             "from __future__ import annotations",
             "",
-            "TABLE = {",
-            *entries,
-            "}",
+            *(line for provider in REQUESTS for line in _table_source(provider)),
             "",
         ]
     )
+
+
+def _table_source(provider: str) -> list[str]:
+    entries = (line for name, shapes in table(provider).items() for line in _entry(name, shapes))
+    return [f"{provider.replace('-', '_').upper()} = {{", *entries, "}"]
 
 
 def _entry(name: str, shapes: str) -> list[str]:
@@ -176,5 +177,4 @@ class Strict:
 
 
 if __name__ == "__main__":
-    for provider in REQUESTS:
-        module_of(provider).write_text(source(provider), encoding="utf-8")
+    MODULE.write_text(source(), encoding="utf-8")

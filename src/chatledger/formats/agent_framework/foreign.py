@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chatledger.formats.agent_framework.parts import NAME, ROLES, Medium
-from chatledger.formats.wire.data_uris import split_data_uri
-from chatledger.formats.wire.signatures import ANTHROPIC, OPENAI, id_of, signed_by, signer_of
+from chatledger.formats.wire.parts import ANTHROPIC, OPENAI, id_of, signed_by, signer_of, split_data_uri
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import build, copy_with
 

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from chatledger.errors import DecodeError
-from chatledger.formats.wire.data_uris import data_uri, is_data_uri
 from chatledger.formats.wire.fields import as_object, optional_text_at, text_at
+from chatledger.formats.wire.parts import OPENAI, data_uri, id_of, is_data_uri, signed_by
 from chatledger.formats.wire.residual import FORM, KEYS, keep, nested, restore
-from chatledger.formats.wire.signatures import OPENAI, id_of, signed_by
 from chatledger.models import (
     AudioPart,
     ChatMessage,

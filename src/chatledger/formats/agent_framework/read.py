@@ -36,8 +36,7 @@ from chatledger.formats.agent_framework.parts import (
 from chatledger.formats.agent_framework.write import encoded_call, encoded_result
 from chatledger.formats.wire.fields import nameless, optional_text_at, text_at, wrong
 from chatledger.formats.wire.plain import coerce, require_json
-from chatledger.formats.wire.positions import positions_of
-from chatledger.formats.wire.residual import keep, nested
+from chatledger.formats.wire.residual import keep, nested, positions_of
 from chatledger.models import CONTINUES, ChatMessage, Loss, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 

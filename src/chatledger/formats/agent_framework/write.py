@@ -25,8 +25,7 @@ from chatledger.formats.agent_framework.parts import (
     write_parts,
 )
 from chatledger.formats.wire.pairing import Answered, Pairing, made_id
-from chatledger.formats.wire.positions import interleave
-from chatledger.formats.wire.residual import nested, restore
+from chatledger.formats.wire.residual import interleave, nested, restore
 from chatledger.models import ChatMessage, ToolCall, continues
 from chatledger.models.json import JsonValue, loads
 

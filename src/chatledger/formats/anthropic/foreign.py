@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 from chatledger.formats.anthropic.parts import NAME
 from chatledger.formats.wire.arguments import fit_arguments
-from chatledger.formats.wire.data_uris import split_data_uri
-from chatledger.formats.wire.signatures import ANTHROPIC, signer_of
+from chatledger.formats.wire.parts import ANTHROPIC, signer_of, split_data_uri
 from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import build, copy_with
 

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.anthropic.calls import read_call, read_result
 from chatledger.formats.anthropic.parts import (
     LISTED,
     MESSAGES,
@@ -27,13 +26,14 @@ from chatledger.formats.anthropic.parts import (
     SYSTEM,
     TOOL_RESULT,
     TOOL_USE,
+    read_call,
     read_parts,
+    read_result,
 )
 from chatledger.formats.anthropic.write import CALLS, CALLS_AT, NULL, REST_AT
 from chatledger.formats.wire.fields import as_object, nameless, text_at, wrong
 from chatledger.formats.wire.plain import dump_all, dump_given, plain_value, require_json
-from chatledger.formats.wire.positions import positions_of
-from chatledger.formats.wire.residual import EXTRA, KEYS, keep
+from chatledger.formats.wire.residual import EXTRA, KEYS, keep, positions_of
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Loss, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue
 

@@ -13,11 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatledger.formats.anthropic.calls import reads_as_result, write_call, write_result
-from chatledger.formats.anthropic.parts import NAME, PARTS, is_result, own_residual, write_parts
+from chatledger.formats.anthropic.parts import (
+    NAME,
+    PARTS,
+    is_result,
+    own_residual,
+    reads_as_result,
+    write_call,
+    write_parts,
+    write_result,
+)
 from chatledger.formats.wire.pairing import Pairing, made_id
-from chatledger.formats.wire.positions import interleave
-from chatledger.formats.wire.residual import KEYS, nested, put_back
+from chatledger.formats.wire.residual import KEYS, interleave, nested, put_back
 from chatledger.models import (
     ChatMessage,
     TextPart,

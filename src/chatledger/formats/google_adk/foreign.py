@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from mimetypes import guess_type
 
 from chatledger.formats.google_adk.parts import MODEL, Medium, is_base64
-from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.pairing import Answered, made_id
-from chatledger.formats.wire.signatures import GOOGLE, signed_by, signer_of
+from chatledger.formats.wire.parts import GOOGLE, signed_by, signer_of, split_data_uri
 from chatledger.models import LENIENT, ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, json_problem
 from chatledger.models.json_scan import read_text

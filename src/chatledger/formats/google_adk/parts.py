@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from chatledger.errors import DecodeError
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
+from chatledger.formats.wire.parts import ANTHROPIC, GOOGLE, PROVIDER, signed_by
 from chatledger.formats.wire.residual import FORM, KEYS, keep_deep, nested, restore_deep
-from chatledger.formats.wire.signatures import ANTHROPIC, GOOGLE, PROVIDER, signed_by
 from chatledger.models import (
     AudioPart,
     ChatMessage,

@@ -40,8 +40,7 @@ from chatledger.formats.google_adk.parts import (
 from chatledger.formats.google_adk.write import encoded_call, encoded_head, encoded_result, text_alone
 from chatledger.formats.wire.fields import as_object, nameless, object_at, optional_text_at, wrong
 from chatledger.formats.wire.plain import dumped, require_json
-from chatledger.formats.wire.positions import positions_of
-from chatledger.formats.wire.residual import FORM, keep_deep
+from chatledger.formats.wire.residual import FORM, keep_deep, positions_of
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 

@@ -30,8 +30,7 @@ from chatledger.formats.google_adk.parts import (
     spelled,
     write_part,
 )
-from chatledger.formats.wire.positions import interleave
-from chatledger.formats.wire.residual import FORM, nested, restore_deep
+from chatledger.formats.wire.residual import FORM, interleave, nested, restore_deep
 from chatledger.models import ChatMessage, MediaPart, OpaquePart, Part, TextPart, ToolCall, continues
 from chatledger.models.json import JsonValue, loads
 

@@ -12,8 +12,8 @@ The dict has every field of its class, in the order of the class. The residual h
 from __future__ import annotations
 
 from chatledger.formats.langchain.parts import write_block
+from chatledger.formats.wire.parts import signed_by
 from chatledger.formats.wire.residual import FORM, keep_deep, nested, restore, restore_deep
-from chatledger.formats.wire.signatures import signed_by
 from chatledger.models import ChatMessage, Part, ThinkPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem
 from chatledger.models.json_scan import read_text

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from chatledger.formats.losses import codes
-from chatledger.formats.wire.data_uris import split_data_uri
+from chatledger.formats.wire.parts import split_data_uri
 from chatledger.models import ChatMessage, MediaPart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import dumps, same_json
 

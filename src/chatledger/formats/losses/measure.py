@@ -10,8 +10,10 @@ it is done only on demand, and then from the messages: a payload belongs to its 
 
 from __future__ import annotations
 
+import marshal
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +21,9 @@ from chatledger.errors import DecodeError
 from chatledger.formats.codec import Codec, Origins, Written
 from chatledger.formats.losses.codes import LEFT_OUT, MADE_UP, MERGED, ORDER, SPLIT
 from chatledger.formats.losses.compare import compare
-from chatledger.models import ChatMessage, Loss, Part, ToolCall
+from chatledger.models import ChatMessage, Loss, OpaquePart, Part, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonValue, dumps, json_problem
+from chatledger.models.trusted import copy_with
 
 _DEPTH = MAX_DEPTH - 16
 """The depth that remains when a payload nests a value in its own envelope and in one that carries it."""
@@ -216,3 +219,60 @@ def _shallow_call(call: ToolCall) -> ToolCall:
 
 def _is_deep(value: JsonValue) -> bool:
     return isinstance(value, (dict, list)) and json_problem(value, max_depth=_DEPTH) is not None
+
+
+# --- Later ------------------------------------------------------------------------------------------------------------
+# Losses that are found when somebody asks for them, from the messages as they were when the payload was written.
+#
+# A payload may share JSON values with its messages: arguments, metadata, values of a residual. Its caller may change
+# it, so a copy of these values is kept. Copying is cheap, since most messages have none.
+
+
+@dataclass(frozen=True, slots=True)
+class LossesLater:
+    """Call it to find the losses of the messages that were given to `of`."""
+
+    codec: Codec
+    messages: tuple[ChatMessage, ...]
+    values: bytes
+    carry: bool
+
+    @classmethod
+    def of(cls, codec: Codec, messages: Sequence[ChatMessage], *, carry: bool = False) -> LossesLater:
+        return cls(codec, tuple(messages), marshal.dumps([_values(message) for message in messages]), carry)
+
+    def __call__(self) -> tuple[Loss, ...]:
+        pairs = zip(self.messages, marshal.loads(self.values), strict=True)  # noqa: S302 - bytes of our own
+        return tuple(losses_of(self.codec, [_with(*pair) for pair in pairs], carry=self.carry))
+
+
+def _values(message: ChatMessage) -> list[JsonValue]:
+    """The JSON values of a message, in the order in which `_with` takes them."""
+    values = [message.residual, message.response_metadata, message.custom_data]
+    for call in message.tool_calls or ():
+        values += (call.arguments, call.extras)
+    for content in (message.content, message.reasoning):
+        if isinstance(content, list):
+            values += [getattr(part, _field(part)) for part in content]
+    return values
+
+
+def _field(part: Part) -> str:
+    return "value" if isinstance(part, OpaquePart) else "extras"
+
+
+def _with(message: ChatMessage, values: list[JsonValue]) -> ChatMessage:
+    """The message with these values in place of its own."""
+    if not any(isinstance(value, (dict, list)) for value in values):
+        return message
+    left = iter(values)
+    changes: dict[str, Any] = {name: next(left) for name in ("residual", "response_metadata", "custom_data")}
+    if message.tool_calls is not None:
+        changes["tool_calls"] = [
+            copy_with(call, {"arguments": next(left), "extras": next(left)}) for call in message.tool_calls
+        ]
+    for name in ("content", "reasoning"):
+        content = getattr(message, name)
+        if isinstance(content, list):
+            changes[name] = [copy_with(part, {_field(part): next(left)}) for part in content]
+    return copy_with(message, changes)

@@ -8,9 +8,9 @@
 No API accepts an empty list of messages, so a history without a message that can be sent raises NothingToSend.
 
 Repairs change copies of messages, which the format's codec then writes; stored data never changes. Last, the keys that
-a request may not have are left out (`keys.py`). A provider is
-defined by a few values and two or three functions (`provider.py`). Tests check two laws: a history that the provider
-accepts is written like the stored view, and a repaired history needs no repair.
+a request may not have are left out. A provider is defined by a few values and two or three functions (`provider.py`).
+Tests check two laws: a history that the provider accepts is written like the stored view, and a repaired history needs
+no repair.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ from typing import Any
 
 from chatledger.errors import NothingToSend, UnknownFormat
 from chatledger.formats.codec import Codec
-from chatledger.formats.losses.later import LossesLater
-from chatledger.formats.losses.measure import write
-from chatledger.formats.model_view.ids import with_ids
+from chatledger.formats.losses.measure import LossesLater, write
 from chatledger.formats.model_view.message import repair_message
-from chatledger.formats.model_view.pairing import Exchange, MessageOrExchange, pair
+from chatledger.formats.model_view.pairing import Exchange, MessageOrExchange, pair, with_ids
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import CUSTOM, KEYS, RepairLog
 from chatledger.models import ChatMessage, Loss, Repair

@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from chatledger.formats.anthropic.foreign import fit
 from chatledger.formats.anthropic.parts import MESSAGES, NAME, PARTS, ROLES, SYSTEM, TOOL_RESULT, TOOL_USE, is_listed
 from chatledger.formats.anthropic.write import CALLS_AT, content_blocks
-from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.anthropic_keys import TABLE
+from chatledger.formats.model_view import repairs, request_keys
 from chatledger.formats.model_view.anthropic_turns import in_turns
-from chatledger.formats.model_view.keys import RequestKeys
-from chatledger.formats.model_view.provider import Provider
+from chatledger.formats.model_view.provider import Provider, RequestKeys
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
-from chatledger.formats.wire import signatures
 from chatledger.formats.wire.arguments import as_object, fit_arguments
+from chatledger.formats.wire.parts import ANTHROPIC as SIGNED_BY_ANTHROPIC
+from chatledger.formats.wire.parts import signer_of
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import copy_with
@@ -149,7 +148,7 @@ def _is_anthropics(thought: Part, message: ChatMessage) -> bool:
     """Whether Anthropic is known to have made the reasoning."""
     if not isinstance(thought, ThinkPart):
         return message.format == NAME
-    return signatures.signer_of(thought, message.format) == signatures.ANTHROPIC
+    return signer_of(thought, message.format) == SIGNED_BY_ANTHROPIC
 
 
 def _with_calls_last(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -185,7 +184,7 @@ def _only(message: ChatMessage, wanted: Callable[[Part], bool]) -> ChatMessage:
 ANTHROPIC = Provider(
     name=NAME,
     messages_key=MESSAGES,
-    keys=RequestKeys(TABLE, under=(MESSAGES, SYSTEM)),
+    keys=RequestKeys(request_keys.ANTHROPIC, under=(MESSAGES, SYSTEM)),
     call_ids=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,128}"),
     keeps=lambda message: message.format == NAME,

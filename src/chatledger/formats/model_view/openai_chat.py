@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.arguments import with_objects, with_text
-from chatledger.formats.model_view.keys import RequestKeys
-from chatledger.formats.model_view.openai_chat_keys import TABLE
-from chatledger.formats.model_view.provider import Provider
+from chatledger.formats.model_view import repairs, request_keys
+from chatledger.formats.model_view.message import with_objects, with_text
+from chatledger.formats.model_view.provider import Provider, RequestKeys
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
-from chatledger.formats.openai_chat.calls import CUSTOM
 from chatledger.formats.openai_chat.foreign import fit_part
-from chatledger.formats.openai_chat.parts import audio_object
+from chatledger.formats.openai_chat.parts import CUSTOM, audio_object
 from chatledger.formats.openai_chat.write import NAME, is_function_call, is_function_result, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import AudioPart, ChatMessage, Part
@@ -24,7 +21,8 @@ _FUNCTION = "function"
 _KINDS = (_FUNCTION, CUSTOM)
 _OTHER_CONTENT = ("refusal", "audio", "function_call")
 """The keys that an assistant may have instead of content and tool calls."""
-_TABLE = {**TABLE, ".tool_calls": TABLE["function"]}  # without a type it is a call of a function
+_KEYS = request_keys.OPENAI_CHAT
+_TABLE = {**_KEYS, ".tool_calls": _KEYS["function"]}  # without a type it is a call of a function
 _BESIDES = {
     "assistant message": "reasoning_content reasoning_details",
     "function": "extra_content",

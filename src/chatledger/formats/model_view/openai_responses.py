@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.arguments import with_objects, with_text
-from chatledger.formats.model_view.keys import RequestKeys
-from chatledger.formats.model_view.openai_responses_keys import TABLE
-from chatledger.formats.model_view.provider import Provider
+from chatledger.formats.model_view import repairs, request_keys
+from chatledger.formats.model_view.message import with_objects, with_text
+from chatledger.formats.model_view.provider import Provider, RequestKeys
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.openai_responses.foreign import fit
 from chatledger.formats.openai_responses.items import ARGUMENTS, FUNCTION_CALL, MESSAGE, OUTPUT_OF, REASONING, Source
@@ -172,7 +170,7 @@ def _in_form(result: ChatMessage, form: str | None) -> ChatMessage:
 OPENAI_RESPONSES = Provider(
     name=NAME,
     messages_key=INPUT,
-    keys=RequestKeys(TABLE, under=(INPUT,)),
+    keys=RequestKeys(request_keys.OPENAI_RESPONSES, under=(INPUT,)),
     call_ids=re.compile(r"[\s\S]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     keeps=lambda message: write_message(message) is not None,

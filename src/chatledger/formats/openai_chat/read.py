@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.calls import read_call, read_function_call
-from chatledger.formats.openai_chat.parts import REFUSAL, read_part
+from chatledger.formats.openai_chat.parts import REFUSAL, read_call, read_function_call, read_part
 from chatledger.formats.openai_chat.write import (
     AUDIO,
     FUNCTION_CALL,

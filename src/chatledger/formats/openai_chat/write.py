@@ -10,8 +10,7 @@ The reader compares the object of the typed fields with the source; the residual
 
 from __future__ import annotations
 
-from chatledger.formats.openai_chat.calls import write_call, write_function_call
-from chatledger.formats.openai_chat.parts import REFUSAL, write_part
+from chatledger.formats.openai_chat.parts import REFUSAL, write_call, write_function_call, write_part
 from chatledger.formats.wire.residual import EXTRA, nested, restore
 from chatledger.models import (
     ChatMessage,

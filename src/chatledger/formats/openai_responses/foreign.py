@@ -9,8 +9,8 @@ from chatledger.formats.openai_responses.items import CALL, CUSTOM_CALL, FUNCTIO
 from chatledger.formats.openai_responses.parts import write_part, write_thought
 from chatledger.formats.openai_responses.write import ITEMS, NAME
 from chatledger.formats.wire.pairing import Answered, made_id
+from chatledger.formats.wire.parts import OPENAI, id_of, signer_of
 from chatledger.formats.wire.residual import nested
-from chatledger.formats.wire.signatures import OPENAI, id_of, signer_of
 from chatledger.models import ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from chatledger.formats.pydantic_ai.names import NAME
 from chatledger.formats.pydantic_ai.parts import Medium
-from chatledger.formats.wire.data_uris import split_data_uri
-from chatledger.formats.wire.signatures import id_of, signed_by, signer_of
+from chatledger.formats.wire.parts import id_of, signed_by, signer_of, split_data_uri
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart
 from chatledger.models.trusted import build
 

@@ -21,8 +21,8 @@ from chatledger.formats.pydantic_ai.names import (
     with_given,
 )
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
+from chatledger.formats.wire.parts import signed_by
 from chatledger.formats.wire.residual import keep, nested, restore
-from chatledger.formats.wire.signatures import signed_by
 from chatledger.models import (
     AudioPart,
     FilePart,

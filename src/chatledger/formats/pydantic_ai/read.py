@@ -43,8 +43,7 @@ from chatledger.formats.pydantic_ai.parts import has_files, opaque, read_items, 
 from chatledger.formats.pydantic_ai.write import SUCCESS, encoded_call, encoded_row
 from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
 from chatledger.formats.wire.plain import require_json
-from chatledger.formats.wire.positions import positions_of
-from chatledger.formats.wire.residual import keep
+from chatledger.formats.wire.residual import keep, positions_of
 from chatledger.models import CONTINUES, ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 

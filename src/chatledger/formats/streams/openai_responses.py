@@ -10,15 +10,15 @@ output. It returns nothing for a response that was cut off or failed, and raises
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from chatledger.formats.streams.base import Stream
-from chatledger.formats.streams.deltas.openai_responses import read_responses_deltas
-from chatledger.formats.streams.events import Event, error_text, field, needed, require
+from chatledger.formats.streams.base import Event, Stream, error_text, field, needed, require, some_text
 from chatledger.formats.streams.response_items import Items, checked
 from chatledger.formats.streams.response_parts import TAKES
 from chatledger.formats.streams.tree import Json, Object, whole
 from chatledger.formats.wire.residual import nested
+from chatledger.models import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
 _PROGRESS = {
     "response.code_interpreter_call": ("in_progress", "interpreting", "completed"),
@@ -111,3 +111,41 @@ def _reason(response: Object, status: str) -> str:
     if response.get("error"):
         return error_text(response["error"])
     return f"{status}: {reason}" if reason else status
+
+
+# --- Pieces of a draft ------------------------------------------------------------------------------------------------
+# Events of OpenAI responses: text and refusals, reasoning and its summaries, and calls of functions and custom tools.
+#
+# Items of other kinds are left out. Encrypted reasoning is the signature of the reasoning before it.
+
+_TEXT = frozenset({"response.output_text.delta", "response.refusal.delta"})
+_REASONING = frozenset({"response.reasoning_text.delta", "response.reasoning_summary_text.delta"})
+_ARGUMENTS = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+
+
+def read_responses_deltas(event: Event) -> Sequence[Delta]:
+    kind = event.get("type")
+    if kind == "response.output_item.added":
+        return _begin_call(event)
+    if kind == "response.output_item.done":
+        return _signature_of(field(event, "item", dict, "$") or {})
+    delta = field(event, "delta", str, "$") if kind in _TEXT | _REASONING | _ARGUMENTS else None
+    if not delta:
+        return ()
+    if kind in _ARGUMENTS:
+        return [ToolCallDelta(index=field(event, "output_index", int, "$"), arguments=delta)]
+    return [TextDelta(text=delta) if kind in _TEXT else ReasoningDelta(text=delta)]
+
+
+def _begin_call(event: Event) -> Sequence[Delta]:
+    item = field(event, "item", dict, "$") or {}
+    if item.get("type") not in _CALLS:
+        return ()
+    id_, name = some_text(item, "call_id", "$.item"), some_text(item, "name", "$.item")
+    return [ToolCallDelta(index=field(event, "output_index", int, "$"), id=id_, name=name, arguments="")]
+
+
+def _signature_of(item: Event) -> Sequence[Delta]:
+    encrypted = some_text(item, "encrypted_content", "$.item") if item.get("type") == "reasoning" else None
+    return [] if encrypted is None else [ReasoningDelta(signature=encrypted)]

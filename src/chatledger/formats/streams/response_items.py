@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from chatledger.formats.openai_responses.items import read_item
-from chatledger.formats.streams.events import require
+from chatledger.formats.streams.base import require
 from chatledger.formats.streams.tree import Json, Object, whole
 
 _MADE: dict[str, Object] = {"message": {"role": "assistant", "content": []}, "reasoning": {"summary": []}}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from chatledger.formats.streams.events import Event, field, needed, require
+from chatledger.formats.streams.base import Event, field, needed, require
 from chatledger.formats.streams.response_items import checked
 from chatledger.formats.streams.tree import Object, Sparse, entries, extend, grow, object_under, whole
 
