@@ -19,8 +19,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from chatledger import errors
-from chatledger.server.conversations import errors as openai_errors
 from chatledger.server.json_response import JsonResponse
+from chatledger.server.problems import openai as openai_errors
 
 _log = logging.getLogger("chatledger.server")
 
