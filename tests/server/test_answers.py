@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from chatledger import ChatMessage, ImagePart, Ledger
 from chatledger.server import create_app
 from chatledger.server.page import conversation, login, media, static, threads, usage
-from chatledger.server.pages import LARGEST, fitting
+from chatledger.server.pages import LARGEST, MOST_VALUES, fitting
 from chatledger.server.query import names_of
 from chatledger.server.routes import _V1, health
 from chatledger.server.sizes import LARGEST_MESSAGE
@@ -244,6 +244,68 @@ async def read_through(eve: httpx.AsyncClient, first: dict[str, Any]) -> list[in
         name, cursor = ("after", page["next_cursor"]) if "after" in first else ("before", page["previous_cursor"])
         query = None if cursor is None else {name: cursor}
     return sorted(seqs)
+
+
+MANY = {"a": [{}] * 14_900}
+"""As many values as a body may have. The text has 45 kB, and parsed it takes 1 MB."""
+MANY_OF = 5
+LISTS_OF_MANY = (
+    "/v1/threads",
+    "/v1/runs",
+    "/v1/feedback",
+    "/v1/threads/t/branches",
+    "/v1/threads/t/messages",
+    "/v1/threads/t/messages/m0/revisions",
+    "/v1/threads/t/messages/m0/alternatives",
+)
+
+
+async def fill_with_values(eve: httpx.AsyncClient) -> None:
+    messages = "/v1/threads/t/messages"
+    for number in range(MANY_OF):
+        json_of(await eve.post("/v1/threads", json={"title": "many", "metadata": MANY}), 201)
+        message = said("user", content="many", custom_data=MANY)
+        own = {**message, "message_id": f"m{number}"}
+        json_of(await eve.post(messages, json={"messages": [own], "create": True}), 201)
+        json_of(await eve.post("/v1/threads/t/runs", json={"run_id": f"r{number}", "metadata": MANY}), 201)
+        score = {"run_id": "r0", "key": f"k{number}", "score": 1, "kwargs": MANY}
+        json_of(await eve.post("/v1/feedback", json=score), 201)
+    for number in range(MANY_OF):
+        json_of(await eve.put(f"{messages}/m0", json={**message, "content": str(number)}))
+        other = {"messages": [message], "alternative_to": "m0"}
+        json_of(await eve.post(messages, json=other), 201)
+    json_of(await eve.post("/v1/threads/t/branches/0/activate"))
+
+
+async def test_a_page_ends_before_it_has_many_values(ledger: Ledger, eve: httpx.AsyncClient) -> None:
+    await fill_with_values(eve)
+    for path in LISTS_OF_MANY:
+        pages, found, query = 0, 0, {"limit": "200"}
+        while query:
+            page = await eve.get(httpx.URL(path).copy_merge_params(query))
+            assert page.content.count(b"{}") <= MOST_VALUES, path
+            pages, found = pages + 1, found + len(json_of(page)["items"])
+            way, after = ("before", "previous_cursor") if path.endswith("/messages") else ("cursor", "next_cursor")
+            cursor = json_of(page)[after]
+            query = {} if cursor is None else {way: cursor}
+        assert found >= MANY_OF, path
+        assert pages > 1 or path.endswith("/branches"), path
+    for window in ("messages?turns=20", "prompt?format=openai-chat", "messages?format=anthropic"):
+        refused = json_of(await eve.get(f"/v1/threads/t/{window}"), 413)
+        assert refused["limit"] == "JSON values of an answer"
+    await store_many_items(eve)
+
+
+async def store_many_items(eve: httpx.AsyncClient) -> None:
+    """The pages of a conversation's items end too."""
+    conversation = json_of(await eve.post("/v1/conversations", json={}))["id"]
+    path = f"/v1/conversations/{conversation}/items"
+    for _ in range(MANY_OF):
+        item = {"type": "mcp_list_tools", "server_label": "s", "tools": [{"name": "f", "input_schema": MANY}]}
+        json_of(await eve.post(path, json={"items": [item]}))
+    page = await eve.get(path, params={"limit": "100"})
+    assert page.content.count(b"{}") <= MOST_VALUES
+    assert json_of(page)["has_more"]
 
 
 async def test_a_page_holds_at_least_one_message(ledger: Ledger, eve: httpx.AsyncClient) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
@@ -170,7 +172,42 @@ _write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # j
 
 
 def loads(text: str) -> JsonValue:
+    """Raises TooManyValues within `at_most_values`."""
+    if (allowance := _ALLOWANCE.get()) is not None:
+        allowance.take(text)
     return json.loads(text)
+
+
+class TooManyValues(Exception):
+    """The texts that are read have more values together than the reader allows. No error of the data: it is no
+    ValueError, which would tell of a damaged cell.
+    """
+
+
+class _Allowance:
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self, text: str) -> None:
+        """The signs are counted in strings too, which is far faster."""
+        self._left -= text.count(",") + text.count("[") + text.count("{")
+        if self._left < 0:
+            raise TooManyValues
+
+
+_ALLOWANCE: ContextVar[_Allowance | None] = ContextVar("chatledger_values", default=None)
+
+
+@contextmanager
+def at_most_values(most: int) -> Iterator[None]:
+    """What is read inside has about so many values at most: a text of 8 MiB may be 250 MiB once it is parsed. Raises
+    TooManyValues.
+    """
+    before = _ALLOWANCE.set(_Allowance(most))
+    try:
+        yield
+    finally:
+        _ALLOWANCE.reset(before)
 
 
 def same_json(left: JsonValue, right: JsonValue) -> bool:

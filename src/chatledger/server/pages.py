@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from chatledger.errors import InvalidCursor, LimitExceeded
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Page
+from chatledger.models.json import TooManyValues, at_most_values
 from chatledger.models.weight import apart
 from chatledger.repositories import scope_of
 from chatledger.server.json_response import in_pieces, to_json
@@ -24,6 +26,9 @@ _DIGITS = 10
 _WRITTEN = 6
 """The most bytes that a stored byte takes in JSON in ASCII, as `\\u0000`."""
 
+MOST_VALUES = 100_000
+"""About the most JSON values of an answer that has more than one item. As objects of Python they take up to 20 MiB."""
+_MANY_VALUES = f"the messages of the answer have more than {MOST_VALUES:,} JSON values; ask for fewer messages"
 _AT_ONCE = 8
 """Items of up to 4 MiB that are read at once."""
 
@@ -42,9 +47,20 @@ async def written(items: Sequence[Any]) -> list[int]:
 
 async def fitting_page(read: Callable[..., Awaitable[Page[T]]], limit: int) -> Page[T]:
     """The page of `limit` items, or a shorter one that fits."""
-    page = await read(limit=limit)
+    page = await _few_values(lambda count: read(limit=count), limit)
     count = fitting(await written(page.items))
     return page if count >= len(page.items) else await read(limit=count)
+
+
+async def _few_values(read: Callable[[int], Awaitable[T]], count: int) -> T:
+    """So many items, or half as many until they have few values. One item is read however many it has."""
+    while count > 1:
+        try:
+            with at_most_values(MOST_VALUES):
+                return await read(count)
+        except TooManyValues:
+            count //= 2
+    return await read(count)
 
 
 async def fitting_part(read: Callable[[int, int], Awaitable[Sequence[T]]], limit: int, cursor: str | None) -> Page[T]:
@@ -54,18 +70,24 @@ async def fitting_part(read: Callable[[int, int], Awaitable[Sequence[T]]], limit
     start = _start(cursor)
     found: list[T] = []
     size = 0
-    while True:
-        wanted = min(_AT_ONCE, limit - len(found))
-        part = await read(start + len(found), wanted + 1)
-        for item, bytes_of_item in zip(part, await written(part[:wanted]), strict=False):
-            size += bytes_of_item
-            if found and size > LARGEST:
-                return Page(found, str(start + len(found)))
-            found.append(item)
-        if len(part) <= wanted:
-            return Page(found)
-        if len(found) == limit:
-            return Page(found, str(start + limit))
+    with at_most_values(MOST_VALUES):
+        while len(found) < limit:
+            wanted = min(_AT_ONCE, limit - len(found))
+            try:
+                part = await read(start + len(found), wanted + 1)
+            except TooManyValues:
+                break
+            for item, bytes_of_item in zip(part, await written(part[:wanted]), strict=False):
+                size += bytes_of_item
+                if found and size > LARGEST:
+                    return Page(found, str(start + len(found)))
+                found.append(item)
+            if len(part) <= wanted:
+                return Page(found)
+    if not found:
+        part = await read(start, 2)
+        return Page(part[:1], str(start + 1) if len(part) > 1 else None)
+    return Page(found, str(start + len(found)))
 
 
 def _start(cursor: str | None) -> int:
@@ -80,11 +102,15 @@ async def fitting_section(ledger: Ledger, window: Window, *, largest: int = LARG
     """The messages of the window, or fewer: those next to its position."""
     scope = scope_of(ledger)
     sizes = [*(await _sizes(ledger, window)).values()]
-    if sum(sizes) * _WRITTEN <= largest:
-        return await scope.history(window)
     forward = not window.is_backward
     count = fitting(sizes if forward else reversed(sizes), largest)
-    section = await scope.history(_cut(window, count) if count < len(sizes) else window)
+
+    def read(count: int) -> Awaitable[Section]:
+        return scope.history(_cut(window, count) if count < len(sizes) else window)
+
+    section = await _few_values(read, count)
+    if sum(sizes) * _WRITTEN <= largest:
+        return section
     lengths = await written(section.messages)
     count = fitting(lengths if forward else reversed(lengths), largest)
     return section if count >= len(lengths) else await scope.history(_cut(window, count))
@@ -99,6 +125,16 @@ def _cut(window: Window, count: int) -> Window:
 
 async def _sizes(ledger: Ledger, window: Window) -> dict[int, int]:
     return await scope_of(ledger).read(lambda sql: stored_sizes(sql, window), snapshot=True)
+
+
+@contextmanager
+def whole_answer() -> Iterator[None]:
+    """Raises LimitExceeded for an answer that no page may cut, and that has too many values."""
+    try:
+        with at_most_values(MOST_VALUES):
+            yield
+    except TooManyValues:
+        raise LimitExceeded("JSON values of an answer", MOST_VALUES + 1, MOST_VALUES, detail=_MANY_VALUES) from None
 
 
 async def require_fitting(ledger: Ledger, window: Window) -> None:

@@ -37,10 +37,10 @@ async def read_page(
     # The page begins with the message of `after`, which may hold further items.
     first = (END if newest_first else 0) if place is None else place[0] + (1 if newest_first else -1)
     found: list[Item] = []
-    size = 0
+    size, is_full = 0, False
     cursor: int | None = first
     while cursor is not None and len(found) <= limit:
-        if found and size > LARGEST:
+        if found and (size > LARGEST or is_full):
             break
         asked = Window.shown(scope_of(ledger).tenant, conversation_id, None, None, None)
         asked = replace(asked, limit=limit + 2, before=cursor if newest_first else None)
@@ -49,6 +49,7 @@ async def read_page(
         read = await items_of_all(section.messages)
         found += [item for item in (reversed(read) if newest_first else read) if _is_behind(item, place, newest_first)]
         size += sum(await written(section.messages))
+        is_full = len(section.messages) < limit
         cursor = section.before if newest_first else section.after
     sizes = await written([item.to_json() for item in found])
     count = min(limit, fitting(sizes)) if found else 0

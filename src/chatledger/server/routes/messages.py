@@ -20,7 +20,7 @@ from chatledger.server.bodies import Append, Items, LostValue, Message, MessageP
 from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.headers import ExpectedState, IdempotencyKey
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting_part, fitting_section, require_fitting, require_small_answer
+from chatledger.server.pages import fitting_part, fitting_section, require_fitting, require_small_answer, whole_answer
 from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.sizes import require_small
 from chatledger.server.state import Asking, Limit, Mine, Shared, Who
@@ -66,7 +66,8 @@ async def read_messages(
         return found
     if not isinstance(part, Tokens):
         await require_fitting(ledger, window)
-    history = await ledger.messages.history(thread_id, part, branch=branch, run_id=run_id)
+    with whole_answer():
+        history = await ledger.messages.history(thread_id, part, branch=branch, run_id=run_id)
     written = {} if format is None else await apart(lambda: _written(history, format), history.messages)
     found = await apart(lambda: MessagePage.of(history, **written), history.messages, written)
     await require_small_answer(found)

@@ -13,7 +13,7 @@ from chatledger.models.weight import apart
 from chatledger.repositories import scope_of
 from chatledger.server.bodies import Prompt
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import require_fitting, require_small_answer
+from chatledger.server.pages import require_fitting, require_small_answer, whole_answer
 from chatledger.server.paths import ThreadId
 from chatledger.server.state import Mine, Shared
 from chatledger.server.turns import TokensQuery, TurnsQuery, newest_turns, require_one
@@ -44,7 +44,8 @@ async def read_prompt(
     part = newest_turns(state.limits, turns, tokens) or Newest(MOST_MESSAGES)
     if not isinstance(part, Tokens):
         await require_fitting(ledger, Window.shown(scope_of(ledger).tenant, thread_id, part, branch, None))
-    history = await ledger.messages.history(thread_id, part, branch=branch)
+    with whole_answer():
+        history = await ledger.messages.history(thread_id, part, branch=branch)
     if isinstance(part, Newest) and history.previous_cursor is not None:
         raise LimitExceeded("messages of a prompt; pass turns or tokens", history.last_seq, MOST_MESSAGES)
     payload, repairs = await apart(lambda: prompt(format, history.messages, "dicts"), history.messages)

@@ -15,8 +15,8 @@ _TEXTS = {
     "tool_calls": ("call_id", "name", "arguments", "extras"),
 }
 """The columns that may be long."""
-_OF_ROW = 100
-"""About the bytes of the other columns of a row."""
+_OF_ROW = 400
+"""About the bytes of the other columns of a row, once they are an object: a page may have many short parts."""
 
 
 def sizes_between(sql: ReadSql, window: Window, path: Path, first: int, last: int) -> dict[int, int]:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -57,7 +58,8 @@ class SqliteDatabase(OpenDatabase):
 
     async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
         if self._readers is None:
-            return await self._writer.submit(work)
+            context = copy_context()
+            return await self._writer.submit(lambda sql: context.run(work, sql))
         given: list[T] = []
         await asyncio.wrap_future(self._readers.submit(self._read, work, given))
         return given.pop()
@@ -166,8 +168,9 @@ class SqliteDatabase(OpenDatabase):
 
 
 class _Readers:
-    """The threads that read. The first one gets each read that finds it free, because its connection has pages and
-    statements in the processor's cache. A pool alone would let all threads take turns.
+    """The threads that read, each read in the context of its caller. The first one gets each read that finds it free,
+    because its connection has pages and statements in the processor's cache. A pool alone would let all threads take
+    turns.
     """
 
     def __init__(self) -> None:
@@ -178,7 +181,7 @@ class _Readers:
     def submit(self, work: Callable[P, T], *given: P.args, **options: P.kwargs) -> Future[T]:
         if self._latest is not None and not self._latest.done():
             return self._others.submit(partial(work, *given, **options))
-        self._latest = future = self._first.submit(work, *given, **options)
+        self._latest = future = self._first.submit(copy_context().run, work, *given, **options)
         return future
 
     def shutdown(self) -> None:
