@@ -246,7 +246,7 @@ async def read_through(eve: httpx.AsyncClient, first: dict[str, Any]) -> list[in
     return sorted(seqs)
 
 
-MANY = {"a": [{}] * 14_900}
+MANY: dict[str, list[Any]] = {"a": [{}] * 14_900}
 """As many values as a body may have. The text has 45 kB, and parsed it takes 1 MB."""
 MANY_OF = 5
 LISTS_OF_MANY = (

@@ -85,8 +85,8 @@ async def fitting_part(read: Callable[[int, int], Awaitable[Sequence[T]]], limit
             if len(part) <= wanted:
                 return Page(found)
     if not found:
-        part = await read(start, 2)
-        return Page(part[:1], str(start + 1) if len(part) > 1 else None)
+        first, *more = await read(start, 2)
+        return Page([first], str(start + 1) if more else None)
     return Page(found, str(start + len(found)))
 
 

@@ -181,7 +181,7 @@ class _Readers:
     def submit(self, work: Callable[P, T], *given: P.args, **options: P.kwargs) -> Future[T]:
         if self._latest is not None and not self._latest.done():
             return self._others.submit(partial(work, *given, **options))
-        self._latest = future = self._first.submit(copy_context().run, work, *given, **options)
+        self._latest = future = self._first.submit(copy_context().run, partial(work, *given, **options))
         return future
 
     def shutdown(self) -> None:
