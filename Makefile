@@ -32,7 +32,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-server test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
+.PHONY: help setup demo service test test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
   fuzz lint types types-complete imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
 
 help:  ## Show the targets
@@ -68,6 +68,10 @@ test: $(READY)  ## Run the suite on both databases, on two cores, without what t
 
 test-server: $(READY)  ## Run the tests of the HTTP server and of the example service
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/server tests/examples
+
+PART ?= quick
+test-core: $(READY)  ## Delete each annex and its tests from a copy, collect all tests of core there, and run the quick ones (PART=whole: all; ANNEXES: only these)
+	$(BIN)/python -m tests.without_annexes --part $(PART) $(ANNEXES)
 
 test-benchmarks: $(READY)  ## Run each benchmark once, with few rounds and few rows
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/test_benchmarks.py

@@ -19,6 +19,7 @@ from hypothesis.internal.conjecture import providers
 
 from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.admin import migrate
+from tests.core import is_among, is_of_core
 from tests.postgres import Server, server
 from tests.reuse import Copies
 
@@ -47,6 +48,22 @@ FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hosti
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    for item in items:
+        if is_of_core(item.nodeid):
+            item.add_marker("core")
+        if is_among("quick", item.nodeid) and not needs_server(item):
+            item.add_marker("quick")
+
+
+def needs_server(item: pytest.Item) -> bool:
+    return "postgresql" in item.name or "pg_server" in getattr(item, "fixturenames", ())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For `-m core`, import no other tests: an annex that these need may not be there."""
+    if collection_path.suffix != ".py" or not str(config.option.markexpr).startswith("core"):
+        return None
+    return not is_of_core(collection_path.relative_to(config.rootpath).as_posix()) or None
 
 
 KEYS = KeyRing({"test": bytes(range(32))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -25,3 +26,23 @@ def modules() -> dict[str, Path]:
     source = ROOT / "src"
     files = {path.relative_to(source).with_suffix(""): path for path in (source / "chatledger").rglob("*.py")}
     return {".".join(part for part in name.parts if part != "__init__"): path for name, path in files.items()}
+
+
+# --- Tests ------------------------------------------------------------------------------------------------------------
+
+
+def _pattern(entry: str) -> re.Pattern[str]:
+    text = ".*".join(map(re.escape, entry.split("*")))
+    return re.compile(rf"tests/{text}($|[/:[])")
+
+
+_PATTERNS = {name: [_pattern(entry) for entry in entries] for name, entries in TABLE["tests"].items()}
+
+
+def is_of_core(test: str) -> bool:
+    """Whether a test is one of core's, by its name in pytest: `tests/file.py::test[case]`, or only its file."""
+    return is_among("core", test) and not is_among("of_annexes", test)
+
+
+def is_among(entries: str, test: str) -> bool:
+    return any(pattern.match(test) for pattern in _PATTERNS[entries])

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.core import ANNEXES, OWN, SHARED, TABLE, is_in, modules
+from pathlib import Path
 
+import pytest
+
+from tests.core import ANNEXES, OWN, SHARED, TABLE, is_in, is_of_core, modules
+from tests.without_annexes import delete
+
+TESTS = Path(__file__).parent
 MODULES = modules()
 
 
@@ -19,3 +25,36 @@ def test_each_module_is_of_core_or_of_one_annex() -> None:
 def test_the_core_stays_within_its_budget() -> None:
     counts = {name: len(path.read_bytes().splitlines()) for name, path in MODULES.items() if is_core(name)}
     assert sum(counts.values()) <= TABLE["budget"]["lines"], sorted(counts.items(), key=lambda one: -one[1])[:20]
+
+
+@pytest.mark.parametrize("entries", ["core", "of_annexes", "quick"])
+def test_the_table_names_tests_that_exist(entries: str) -> None:
+    for entry in TABLE["tests"][entries]:
+        path, _, test = entry.partition("::")
+        found = TESTS / path
+        assert found.exists(), entry
+        assert not test or f"def {test.partition('[')[0]}(" in found.read_text(encoding="utf-8"), entry
+
+
+def test_a_case_is_of_an_annex_and_its_function_of_core() -> None:
+    name = "tests/storage/repositories/test_arguments.py::test_an_argument_of_another_type_is_refused_by_its_name"
+    assert is_of_core(f"{name}[runs.start]")
+    assert not is_of_core(f"{name}[runs.usage]")
+    assert not is_of_core("tests/telemetry/test_otel.py::test_it[sqlite]")
+    assert not is_of_core("tests/cli/test_sql.py")
+    work = "tests/storage/repositories/test_same_work.py::test_another_users_thread_costs_the_work_of_none"
+    assert is_of_core(f"{work}[sqlite-rewind]")
+    assert not is_of_core(f"{work}[sqlite-sum the runs of a thread]")
+
+
+def test_a_copy_lacks_the_annex_and_its_tests(tmp_path: Path) -> None:
+    for place in ("src/chatledger/telemetry/otel.py", "src/chatledger/telemetry/calls.py", "src/chatledger/cli/app.py"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).touch()
+    (tmp_path / "tests" / "cli").mkdir(parents=True)
+    for annex in ("chatledger.cli", "chatledger.telemetry.otel"):
+        delete(tmp_path, annex)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")] == [
+        "src/chatledger/telemetry/calls.py"
+    ]
+    assert not (tmp_path / "tests" / "cli").exists()

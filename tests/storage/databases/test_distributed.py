@@ -34,7 +34,6 @@ from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt
 from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
-from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import call, result, texts, turn, user
 from tests.faults.proxy import Cut, Proxy, proxied
@@ -144,6 +143,8 @@ async def test_a_transaction_on_a_callers_connection_writes_one_table_a_statemen
 
 def test_the_commands_bind_their_tables_and_write_one(pg_database: Database, sent: list[str], tmp_path: Path) -> None:
     """Import, threads and export failed on Citus."""
+    from tests.cli.commands import chatledger
+
     asyncio.run(query(pg_database, EXTENSION))
     talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
     (tmp_path / "talks.json").write_text(json.dumps([{"n": str(n), "messages": talk} for n in range(3)]))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Encryption, KeyRing, Ledger, PostgreSQL, Transaction, blocking
+from chatledger import Encryption, KeyRing, Ledger, PostgreSQL, Transaction
 from chatledger.admin import configure_sqlite
 from chatledger.errors import InvalidArgument
 from tests.conftest import Database
@@ -65,7 +65,13 @@ def test_they_show_no_secret() -> None:
     assert "KeyRing" not in shown
 
 
-@pytest.mark.parametrize("open_", [Ledger.open, blocking.open])
+def open_blocking(url: Path, **options: Any) -> object:
+    from chatledger import blocking
+
+    return blocking.open(url, **options)
+
+
+@pytest.mark.parametrize("open_", [Ledger.open, open_blocking], ids=["Ledger", "blocking"])
 def test_a_ledger_takes_nothing_in_their_place(open_: Any, tmp_path: Path) -> None:
     for name, wrong, said in (
         ("encryption", lambda _: RING, "must be a KeyRing, an Encryption of a KeyRing or of a function, or None"),

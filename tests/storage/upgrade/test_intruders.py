@@ -12,7 +12,6 @@ import pytest
 from chatledger import Ledger, StorageError
 from chatledger.admin import backup, migrate, restore
 from chatledger.storage.drivers.sqlite import SqliteConnection
-from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import turn
 
@@ -68,6 +67,8 @@ async def test_other_views_and_triggers_stay(sqlite_database: Database) -> None:
 
 
 def test_serve_restore_and_migrate_refuse_it_too(sqlite_database: Database, tmp_path: Path) -> None:
+    from tests.cli.commands import chatledger
+
     path = Path(sqlite_database.url)
     change(path, LOOT, COPY)
     assert "trigger copy_all on messages" in chatledger("serve", "--url", path).error
@@ -97,6 +98,8 @@ def test_an_older_file_is_refused_before_it_is_migrated(sqlite_database: Databas
 
 
 def test_a_name_in_other_letters_is_the_same_table(sqlite_database: Database) -> None:
+    from tests.cli.commands import chatledger
+
     change(sqlite_database.url, LOOT, COPY.replace("messages", "MESSAGES"))
     assert "trigger copy_all on MESSAGES" in chatledger("threads", "--url", sqlite_database.url).error
 
