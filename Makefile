@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
-  fuzz lint types types-complete imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
+  fuzz lint types types-complete imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against bench-import clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -234,6 +234,9 @@ bench-server: $(READY)  ## Append, page and list over HTTP by 200 clients for SE
 
 bench-against: $(READY)  ## Compare the speed of the working tree with the commit BASE, in under four minutes
 	$(BIN)/python -m benchmarks.against --base $(BASE)
+
+bench-import: $(READY)  ## Compare the CPU time of the first import with the commit BASE
+	$(BIN)/python -m benchmarks.import_against --base $(BASE)
 
 # The peers have an environment of their own: nothing here depends on them, not even the tests. The packages that
 # chatledger runs on have our versions there; the rest of constraints.txt would contradict theirs.

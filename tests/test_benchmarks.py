@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 import pytest
-from benchmarks import against, pool, postgres, seed, server_list, sqlite
+from benchmarks import against, import_against, pool, postgres, seed, server_list, sqlite
 from benchmarks import server as load
 from benchmarks.against import BASE, NOW, Comparison, paired_ratio, take_turns
 from benchmarks.against_worker import CASES, LONG, Block, Case, fill, measure
@@ -252,6 +253,15 @@ def test_a_comparison_is_a_line_of_the_table() -> None:
         "one   2.00 ms  4.00 ms  2.00 (2.00–2.00)  1.00 ms   0.50 ms  0.50 (0.50–0.50)",
         "many  5,000/s  2,500/s  2.00 (2.00–2.00)  0.10 ms   0.05 ms  0.50 (0.50–0.50)",
     ]
+
+
+def test_an_import_beside_that_of_another_tree() -> None:
+    source = against.ROOT / "src"
+    line = import_against.compare("import chatledger", {BASE: source, NOW: source}, 5)
+    assert re.fullmatch(
+        r"import chatledger: base [\d.]+ ms, now [\d.]+ ms of CPU, now/base [\d.]+ \([\d.]+–[\d.]+\)",
+        line,
+    )
 
 
 async def test_the_waits_for_a_pool(pg_database: Database) -> None:

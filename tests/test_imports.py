@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-LATER = ("alembic", "typer", "rich", "chatledger.cli", "chatledger.formats", "chatledger.transfer")
+LATER = (
+    *("alembic", "asyncpg", "typer", "rich", "sqlalchemy.ext.asyncio", "sqlalchemy.orm"),
+    *("chatledger.cli", "chatledger.formats", "chatledger.reports", "chatledger.telemetry.otel", "chatledger.transfer"),
+)
 SHOW = f"import sys; print(*sorted(name for name in sys.modules if name.startswith({LATER!r})))"
 APPEND = """
 import asyncio, sys

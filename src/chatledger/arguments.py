@@ -10,6 +10,7 @@ an InvalidArgument.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import NoneType
 from typing import Any, cast
@@ -18,11 +19,14 @@ from chatledger.errors import InvalidArgument
 
 
 class Kind:
-    """The types or the words that an argument may have. `said` names them in the error."""
+    """The types or the words that an argument may have. `said` names them in the error. `later` is the place of one
+    more type.
+    """
 
-    __slots__ = ("plain", "said", "types", "words")
+    __slots__ = ("later", "plain", "said", "types", "words")
 
-    def __init__(self, said: str, *types: type[Any], words: Sequence[str] = ()) -> None:
+    def __init__(self, said: str, *types: type[Any], words: Sequence[str] = (), later: str | None = None) -> None:
+        self.later = later
         self.said = said
         self.types = types
         self.words = frozenset(words)
@@ -35,10 +39,20 @@ class Kind:
             return
         if isinstance(value, str) and value in self.words:
             return
+        if self.later is not None and is_of(value, self.later):
+            return
         given = repr(value) if value is None or (self.words and isinstance(value, str)) else type(value).__name__
         if given in [known.__name__ for known in self.types]:  # the blocking Ledger, where the other one is meant
             given = f"{type(value).__module__}.{given}"
         raise InvalidArgument(name, f"must be {self.said}, not {given}")
+
+
+def is_of(value: object, place: str) -> bool:
+    """Whether the value is of the type at a place, `module:name`. The module is not imported for it: as long as nobody
+    has done so, there is no such value.
+    """
+    module, name = place.split(":")
+    return isinstance(value, getattr(sys.modules.get(module), name, ()))
 
 
 def require(kind: Kind, /, **arguments: object) -> None:

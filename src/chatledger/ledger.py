@@ -16,8 +16,6 @@ from dataclasses import replace
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy.ext.asyncio import AsyncEngine
-
 from chatledger.arguments import (
     BOOL,
     BOOL_OR_NONE,
@@ -45,6 +43,9 @@ from chatledger.storage.schema.text import encode_key
 from chatledger.telemetry.calls import Observer, Observers, SlowCalls, observed
 from chatledger.telemetry.settings import OpenTelemetry
 from chatledger.transaction import Transaction
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 __all__ = ["Ledger", "Opening", "Transaction"]
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
-
-from sqlalchemy.ext.asyncio import AsyncConnection
+from typing import TYPE_CHECKING, Self
 
 from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.models import Limits, RulesLevel
@@ -19,7 +17,10 @@ from chatledger.storage.rows.keys import ENCRYPTION, Encryption, KeyRing
 from chatledger.storage.schema.text import encode_key
 from chatledger.telemetry.calls import observed
 
-_CONNECTION = Kind("an AsyncConnection", AsyncConnection)
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+_CONNECTION = Kind("an AsyncConnection", later="sqlalchemy.ext.asyncio:AsyncConnection")
 
 
 class Transaction(Repositories):

@@ -10,10 +10,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import StorageError
 from chatledger.storage.databases.database import Database
@@ -21,6 +20,9 @@ from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, is_lo
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, reading
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import set_tenant
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 T = TypeVar("T")
 

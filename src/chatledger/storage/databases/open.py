@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import URL, Connection, inspect
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chatledger.errors import ChatLedgerError, SchemaMismatch, StorageError
 from chatledger.storage.databases.database import OpenDatabase
@@ -23,6 +22,7 @@ from chatledger.storage.drivers.urls import (
     MEMORY,
     PoolLimits,
     create_postgresql_engine,
+    is_engine,
     read_url,
     sqlite_path,
     without_password,
@@ -39,12 +39,15 @@ from chatledger.storage.upgrade.versions import (
     require_usable,
 )
 
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
 
 async def open_database(
     url: str | os.PathLike[str] | AsyncEngine | None, options: PostgreSQL, *, migrate: bool | None, timeout: float
 ) -> OpenDatabase:
     """With `migrate` None, a file is migrated and PostgreSQL is not. `timeout`: the time limit of a call in seconds."""
-    if isinstance(url, AsyncEngine):
+    if is_engine(url):
         return await open_engine(url, options, timeout=timeout)
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
@@ -133,7 +136,7 @@ async def open_replica(replica: str | AsyncEngine, database: OpenDatabase, optio
 
 def _make_replica(replica: str | AsyncEngine, primary: PostgresqlDatabase, options: PostgreSQL) -> Replica:
     schema, pool, rls, timeout = options.schema, pool_of(options), primary.secured, primary.timeout
-    if isinstance(replica, AsyncEngine):
+    if is_engine(replica):
         return Replica(PostgresqlDatabase(replica, schema, owned=False, secured=rls, timeout=timeout))
     engine = create_postgresql_engine(
         read_url(replica), pooler=options.pooler, timeout=timeout, pool=pool, bounds_locks=True

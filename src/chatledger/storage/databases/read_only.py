@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
-from asyncpg import InterfaceError, PostgresError
 from sqlalchemy import URL
 
 from chatledger.errors import StorageError
@@ -71,6 +70,8 @@ def _failed(error: Exception) -> StorageError:
 
 async def read_postgresql(url: URL, schema: str, tenant: str, statement: str, take: Take) -> None:
     """The same on PostgreSQL. `schema` leads the search path. With row-level security, the tenant's rows are read."""
+    from asyncpg import InterfaceError, PostgresError
+
     engine = create_postgresql_engine(url)
     try:
         async with engine.connect() as connection:

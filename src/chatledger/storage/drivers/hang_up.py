@@ -10,8 +10,6 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from asyncpg import connect_utils
-
 PATIENCE = 2.0
 """Seconds that a cancel request may take."""
 _requests: set[asyncio.Task[None]] = set()
@@ -37,6 +35,8 @@ def _request(address: Any, parameters: Any, protocol: Any) -> None:
 
 
 async def _cancel(address: Any, parameters: Any, pid: int, secret: int) -> None:
+    from asyncpg import connect_utils
+
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(PATIENCE):
             loop = asyncio.get_running_loop()

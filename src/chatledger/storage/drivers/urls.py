@@ -9,18 +9,20 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
-import asyncpg
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from chatledger.arguments import Kind
+from chatledger.arguments import Kind, is_of
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models.secrets import is_secret_name
 from chatledger.storage.drivers.hang_up import hang_up
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+    from typing_extensions import TypeIs
 
 DEFAULT_URL = "chatledger.db"
 URL_VARIABLE = "CHATLEDGER_URL"
@@ -53,7 +55,8 @@ Address: TypeAlias = str | os.PathLike[str] | URL | None
 ./chatledger.db.
 """
 ADDRESS = Kind("a str, a path or None", str, os.PathLike, URL, NoneType)
-ADDRESS_OR_ENGINE = Kind("a str, a path, an AsyncEngine or None", str, os.PathLike, URL, AsyncEngine, NoneType)
+ENGINE = "sqlalchemy.ext.asyncio:AsyncEngine"
+ADDRESS_OR_ENGINE = Kind("a str, a path, an AsyncEngine or None", str, os.PathLike, URL, NoneType, later=ENGINE)
 
 
 def read_url(url: Address) -> URL:
@@ -139,6 +142,8 @@ def create_postgresql_engine(
     of the limit, so that there is time for a second one. `bounds_locks` limits each wait for a lock to `lock_wait`: a
     ledger's calls try again, and a migration waits.
     """
+    from sqlalchemy.ext.asyncio import create_async_engine
+
     url, given = connect_arguments(url)
     arguments: dict[str, Any] = {"timeout": timeout / 2, "async_creator_fn": connect_to_the_end, **given}
     if pooler == "transaction":
@@ -171,6 +176,8 @@ async def connect_to_the_end(*arguments: Any, **options: Any) -> Any:
     future whose exception is never retrieved, and asyncio prints a complaint on stderr. A connection that no caller
     waits for any more is closed.
     """
+    import asyncpg
+
     connecting = asyncio.ensure_future(asyncpg.connect(*arguments, **options))
     try:
         return await asyncio.shield(connecting)
@@ -234,6 +241,10 @@ async def _meet_arrays(connection: Any) -> None:
         await connection.prepare(_ARRAYS, timeout=TIMEOUT)
 
 
+def is_engine(value: object) -> TypeIs[AsyncEngine]:
+    return is_of(value, ENGINE)
+
+
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:
     """Set up an application's own SQLite engine for a ledger (`Ledger.open(engine)`). Call it once, before the
     engine's first connection.
@@ -245,7 +256,7 @@ def configure_sqlite(engine: AsyncEngine | Engine) -> None:
     transaction begin with an explicit BEGIN IMMEDIATE. It also enforces foreign keys, turns on the write-ahead log, and
     makes commits durable.
     """
-    target = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+    target = engine.sync_engine if is_engine(engine) else engine
     event.listen(target, "connect", _on_connect)
     event.listen(target, "begin", _on_begin)
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from alembic import command, context
 from alembic.config import Config
@@ -24,7 +24,6 @@ from alembic.runtime.migration import MigrationContext
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.arguments import BOOL, BOOL_OR_NONE, STR, require
 from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
@@ -48,6 +47,9 @@ from chatledger.storage.upgrade.versions import (
     require_schema_name,
     require_usable,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 T = TypeVar("T")
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Literal
-
-from sqlalchemy.ext.asyncio import AsyncEngine
+from typing import TYPE_CHECKING, Literal
 
 from chatledger.arguments import BOOL_OR_NONE, INT, STR, Kind, require, require_between
 from chatledger.errors import InvalidArgument
-from chatledger.storage.drivers.urls import POOL, PoolLimits
+from chatledger.storage.drivers.urls import ENGINE, POOL, PoolLimits
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.upgrade.versions import require_schema_name
 
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
 _POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
-_REPLICA = Kind("a str, an AsyncEngine or None", str, AsyncEngine, NoneType)
+_REPLICA = Kind("a str, an AsyncEngine or None", str, NoneType, later=ENGINE)
 _MOST_CONNECTIONS = 10_000
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
-
-from sqlalchemy.ext.asyncio import AsyncEngine
+from typing import TYPE_CHECKING, TypeVar
 
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
@@ -14,6 +12,9 @@ from chatledger.storage.drivers.errors import in_greenlet
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.drivers.urls import READ_ONLY
 from chatledger.storage.rows.encryption import Tenant
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 T = TypeVar("T")
 
