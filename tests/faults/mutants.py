@@ -592,9 +592,9 @@ def remove_without_a_position() -> None:
 
 def answer_the_first_call() -> None:
     from chatledger.models import CallPlace
-    from chatledger.storage.history import page
+    from chatledger.storage.history import turns
 
-    _put(page, _call_place=lambda seq, _: CallPlace(seq=seq, index=0))
+    _put(turns, _call_place=lambda seq, _: CallPlace(seq=seq, index=0))
 
 
 def tell_nobody_of_a_removal() -> None:
@@ -604,9 +604,9 @@ def tell_nobody_of_a_removal() -> None:
 
 
 def count_positions() -> None:
-    from chatledger.storage.history import page
+    from chatledger.storage.history import turns
 
-    _put(page, _counted=lambda sql, window, path, low, high: page._interval(window, low, high))
+    _put(turns, _counted=lambda sql, window, path, low, high: turns._interval(window, low, high))
 
 
 def let_a_revision_change_all() -> None:
@@ -951,21 +951,21 @@ def share_a_statement_with_values() -> None:
 
 
 def wait_for_locked_branches() -> None:
-    from chatledger.storage.append import together
+    from chatledger.storage.append import group_insert
 
-    _put(together, _FREE=together._FREE.replace(" SKIP LOCKED", ""))
+    _put(group_insert, _FREE=group_insert._FREE.replace(" SKIP LOCKED", ""))
 
 
 def write_together_on_any_stamp() -> None:
-    from chatledger.storage.append import together
+    from chatledger.storage.append import group_insert
 
-    _put(together, _FREE=together._FREE.replace(" AND o.stamp = g.stamp", ""))
+    _put(group_insert, _FREE=group_insert._FREE.replace(" AND o.stamp = g.stamp", ""))
 
 
 def wait_for_the_locks_of_others() -> None:
-    from chatledger.storage.append import together
+    from chatledger.storage.append import group_insert
 
-    _put(together, LOCK_TIMEOUT="0")
+    _put(group_insert, LOCK_TIMEOUT="0")
 
 
 def wait_for_every_flight() -> None:
@@ -986,17 +986,17 @@ def take_an_unheard_group_for_unsent() -> None:
 
 
 def say_refused_while_it_may_run() -> None:
-    from chatledger.storage.databases.postgresql.unheard import Unheard
+    from chatledger.storage.databases.postgresql.unanswered import Unheard
 
     Unheard.may_write = lambda *_: False  # type: ignore[method-assign]
 
 
 def write_whatever_is_stored() -> None:
     """The shared statement does not look up ids, so that its keys refuse all of it."""
-    from chatledger.storage.append import together
+    from chatledger.storage.append import group_insert
 
     none = "SELECT 0::bigint WHERE :messages_message_id::text[] IS NULL"
-    _put(together, _STORED_IDS=none)
+    _put(group_insert, _STORED_IDS=none)
 
 
 def wait_for_the_append_before() -> None:
@@ -1040,28 +1040,28 @@ def expect_no_revision() -> None:
 
 
 def link_what_was_not_linked() -> None:
-    from chatledger.storage.history import page
+    from chatledger.storage.history import turns
 
-    _put(page, _is_linked=lambda _: True)
+    _put(turns, _is_linked=lambda _: True)
 
 
 def link_the_earliest_call() -> None:
-    from chatledger.storage.history import page
+    from chatledger.storage.history import turns
 
-    _put(page, _latest=lambda calls: calls[0] if calls else None)
+    _put(turns, _latest=lambda calls: calls[0] if calls else None)
 
 
 def link_where_the_call_may_be_answered() -> None:
-    from chatledger.storage.history import page
+    from chatledger.storage.history import turns
 
-    _reword(page, "answer_linker", "sure_from = seq\n                    else", "pass\n                    else")
+    _reword(turns, "answer_linker", "sure_from = seq\n                    else", "pass\n                    else")
 
 
 def link_over_interrupted_calls() -> None:
     """As if no call were open where a turn begins."""
-    from chatledger.storage.history import page
+    from chatledger.storage.history import turns
 
-    _put(page, _interrupts=lambda _: False)
+    _put(turns, _interrupts=lambda _: False)
 
 
 def list_all_but(**kept: Any) -> Callable[[], None]:

@@ -22,7 +22,7 @@ from tests.faults.damage import damage_often, leave
 from tests.faults.growth import require_bounded, spread
 from tests.faults.kills import kill_clients, kill_server
 from tests.faults.streams import kill_streamers
-from tests.faults.writers import write_together
+from tests.faults.writers import write_group
 from tests.migrations import test_traffic
 from tests.migrations.access import run_script
 from tests.migrations.revisions import dump_of
@@ -113,7 +113,7 @@ def _damage(place: Place, seed: int) -> Figures:
 
 def _write(threads: int, appends: int) -> Callable[[Database, int], Awaitable[Figures]]:
     def run(database: Database, seed: int) -> Awaitable[Figures]:
-        return write_together(database, threads=threads, appends=appends, seed=seed)
+        return write_group(database, threads=threads, appends=appends, seed=seed)
 
     return run
 

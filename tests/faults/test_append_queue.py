@@ -17,7 +17,7 @@ from chatledger.storage.databases.postgresql import group as postgresql_group
 from chatledger.storage.databases.postgresql.append import PostgresqlAppend
 from chatledger.storage.databases.postgresql.append_queue import AppendQueues, Shared
 from chatledger.storage.databases.postgresql.group import PostgresqlGroups
-from chatledger.storage.databases.postgresql.unheard import Unheard
+from chatledger.storage.databases.postgresql.unanswered import Unheard
 from chatledger.storage.rows.encryption import Tenant
 from tests.checks import findings_of
 from tests.conftest import Database

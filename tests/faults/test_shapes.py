@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.conftest import Database
-from tests.faults.writers import write_together
+from tests.faults.writers import write_group
 
 APPENDS = 1_200
 
@@ -16,4 +16,4 @@ APPENDS = 1_200
 async def test_writers_together(database: Database, threads: int) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
-    assert (await write_together(database, threads=threads, appends=APPENDS, seed=seed)).acknowledged == APPENDS
+    assert (await write_group(database, threads=threads, appends=APPENDS, seed=seed)).acknowledged == APPENDS

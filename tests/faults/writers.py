@@ -20,7 +20,7 @@ READS = 0.05
 """Reads for each append."""
 
 
-async def write_together(database: Database, *, threads: int, appends: int, seed: int, ledgers: int = 2) -> Figures:
+async def write_group(database: Database, *, threads: int, appends: int, seed: int, ledgers: int = 2) -> Figures:
     """That many appends by sixteen tasks over two ledgers. Each ledger makes the cached tips of the other stale."""
     chance = random.Random(seed)
     names = thread_ids(seed, threads)

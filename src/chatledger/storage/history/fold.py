@@ -6,8 +6,8 @@ from chatledger.models import ChatMessage
 from chatledger.rules import Links, Tip, fold
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.one_statement import TURN, page_parameters, read_rows
-from chatledger.storage.history.page import interrupts_calls, turn_start
 from chatledger.storage.history.path import Path, cut, load_path
+from chatledger.storage.history.turns import interrupts_calls, turn_start
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.messages import decode_messages
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from chatledger.storage.drivers.sql import ReadSql
-from chatledger.storage.history.page import earliest_call, interval_of
 from chatledger.storage.history.path import find_path
 from chatledger.storage.history.row_sizes import sizes_between
+from chatledger.storage.history.turns import earliest_call, interval_of
 from chatledger.storage.history.window import Window
 
 

@@ -44,7 +44,7 @@ from chatledger.storage.append.write import (
     write,
 )
 from chatledger.storage.databases.postgresql.stalled import NoTurn, Stalled
-from chatledger.storage.databases.postgresql.unheard import ANYTHING, NO_THREAD, Unheard, guard_of
+from chatledger.storage.databases.postgresql.unanswered import ANYTHING, NO_THREAD, Unheard, guard_of
 from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.drivers.asyncpg import LONG, AsyncpgConnections, Checkout, is_spoilt
 from chatledger.storage.drivers.errors import (

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from chatledger.errors import ChatLedgerError, OutcomeUnknown, StorageError
 from chatledger.models import Appended
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.databases.postgresql.unheard import ANYTHING, Unheard
+from chatledger.storage.databases.postgresql.unanswered import ANYTHING, Unheard
 
 GROUP = 64
 """Maximum number of appends that share a statement."""

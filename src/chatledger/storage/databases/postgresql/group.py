@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from chatledger.errors import RunConflict
+from chatledger.storage.append.group_insert import Planned, plan_group, statement_of
 from chatledger.storage.append.looks import Looks, looks_statement
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, TipCache
-from chatledger.storage.append.together import Planned, plan_together, statement_of
 from chatledger.storage.databases.postgresql.append import PostgresqlAppend, Progress
 from chatledger.storage.databases.postgresql.append_queue import Shared
 from chatledger.storage.databases.postgresql.rejudge import rejudge
@@ -44,7 +44,7 @@ class PostgresqlGroups:
         return not self._connections.distributed and not request.kv and request in self._tips
 
     async def together(self, requests: Sequence[AppendRequest]) -> Shared:
-        planned = plan_together(requests, self._tips)
+        planned = plan_group(requests, self._tips)
         sent = await self._write(planned)
         done = planned.finish(sent.written, self._tips) if sent.answered else {}
         alone = planned.stamps_of(sent.locked) | done if sent.again else range(len(requests))

@@ -20,10 +20,10 @@ from chatledger.errors import RunConflict, StorageError
 from chatledger.models import Appended
 from chatledger.models.weight import FairPool
 from chatledger.storage.append.attempt import attempt, plan_on_cached_tip, write_plan
+from chatledger.storage.append.group_insert import plan_group, write_group
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.append.together import plan_together, write_together
 from chatledger.storage.append.write import Moved, Plan
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.loops.loop_thread import until_ended
@@ -142,9 +142,9 @@ class SqliteDatabase(OpenDatabase):
         """In the writer's thread. Writes those of the appends that the cached tips let through, and returns their
         outcomes by the index of the request. Raises if one of them cannot be written; the writer then undoes all.
         """
-        planned = plan_together(requests, self._tips)
+        planned = plan_group(requests, self._tips)
         plans = [plan for branch in planned.branches for plan in branch]
-        if plans and not write_together(sql, plans):
+        if plans and not write_group(sql, plans):
             raise RunAgain
         return planned.finish(planned.plans, self._tips)
 

@@ -107,7 +107,7 @@ class Planned:
             cache.remember(request, seen)
 
 
-def plan_together(requests: Sequence[AppendRequest], cache: TipCache) -> Planned:
+def plan_group(requests: Sequence[AppendRequest], cache: TipCache) -> Planned:
     """Plan the appends, without the database. An append that needs a preflight, or that writes more than complete
     messages and their runs, has no plan. Neither have the appends after it to the same branch, so that none overtakes
     it.
@@ -263,7 +263,7 @@ def _insert(columns: Columns) -> str:
 # --- SQLite -----------------------------------------------------------------------------------------------------------
 
 
-def write_together(sql: WriteSql, plans: Sequence[Plan]) -> bool:
+def write_group(sql: WriteSql, plans: Sequence[Plan]) -> bool:
     """Write the plans in a write transaction, with one call of the driver for each table. Returns False if another
     writer changed one of the branches, or the ledger has no keys and the database or a tenant is encrypted by now; the
     caller must then roll back.
