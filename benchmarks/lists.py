@@ -38,7 +38,7 @@ ORDERS: Mapping[str, Mapping[str, Any]] = {
 STEPS = 1.1
 """The steps of SQLite for a page may be so many times those for the page of SMALL."""
 
-Seen = tuple[str, Sequence[Any]]
+Preflight = tuple[str, Sequence[Any]]
 """A statement and its parameters, as the driver got them."""
 
 
@@ -115,7 +115,7 @@ async def _pages(ledger: Ledger, extent: Extent) -> dict[str, Mapping[str, Any]]
 # --- The rows that a page reads ---------------------------------------------------------------------------------------
 
 
-async def _statements(ledger: Ledger, kwargs: Mapping[str, Any]) -> list[Seen]:
+async def _statements(ledger: Ledger, kwargs: Mapping[str, Any]) -> list[Preflight]:
     """The statements of a page."""
     with _listening() as seen:
         page = await _list(ledger, kwargs)
@@ -125,8 +125,8 @@ async def _statements(ledger: Ledger, kwargs: Mapping[str, Any]) -> list[Seen]:
 
 
 @contextmanager
-def _listening() -> Iterator[list[Seen]]:
-    seen: list[Seen] = []
+def _listening() -> Iterator[list[Preflight]]:
+    seen: list[Preflight] = []
 
     def listen(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         seen.append((statement, parameters))

@@ -92,13 +92,13 @@ def _record(stacks: Path, url: str, work: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Preflight:
     in_loop: bool
     place: str
     count: int
 
 
-def read_samples(text: str) -> Iterator[Seen]:
+def read_samples(text: str) -> Iterator[Preflight]:
     """Those of calls: of the event loop's thread from `measured` on, of others while they work for it."""
     main = re.search(r"^thread \((\w+)\): MainThread", text, re.MULTILINE)
     for line in text.splitlines():
@@ -106,7 +106,7 @@ def read_samples(text: str) -> Iterator[Seen]:
         thread, *frames = stack.split(";")
         in_loop = main is not None and thread.startswith(f"thread ({main[1]})")
         if frames and (_is_call(stack) if in_loop else not _is_idle(frames[-1])):
-            yield Seen(in_loop, place(frames[-1], in_loop=in_loop), int(count))
+            yield Preflight(in_loop, place(frames[-1], in_loop=in_loop), int(count))
 
 
 def _is_call(stack: str) -> bool:

@@ -15,13 +15,13 @@ def connections_of(ledger: Ledger) -> AsyncpgConnections:
     return database._connections
 
 
-def set_limits(ledger: Ledger, *, timeout: float | None = None, silence: float | None = None) -> None:
+def set_limits(ledger: Ledger, *, timeout: float | None = None, response_timeout: float | None = None) -> None:
     """Change the time limit of an open ledger, or how long a connection may be silent: what went before had time."""
     connections = connections_of(ledger)
     if timeout is not None:
         ledger._database.timeout = connections.timeout = timeout
-    if silence is not None:
-        connections.silence = silence
+    if response_timeout is not None:
+        connections.response_timeout = response_timeout
 
 
 def none_idle(ledger: Ledger) -> None:

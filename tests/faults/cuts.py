@@ -13,7 +13,7 @@ from typing import Any
 
 from chatledger import Ledger, StorageError
 from chatledger.storage.append import attempt as append_module
-from chatledger.storage.append.write import Moved
+from chatledger.storage.append.write import TryAgain
 from tests.conftest import Database
 from tests.faults.batches import thread_ids
 from tests.faults.boundaries import Boundary, BoundaryProxy, Side, bounded
@@ -90,10 +90,10 @@ async def cut_locked_appends(database: Database, side: Side, *, seed: object = N
         async def one(boundary: Boundary) -> None:
             await recorder.append(f"warm {boundary.after}", THREAD)
 
-            def moved(*_: Any, **__: Any) -> Moved:
+            def moved(*_: Any, **__: Any) -> TryAgain:
                 names["write"] = written
                 proxy.cut(boundary)
-                return Moved()
+                return TryAgain()
 
             await tip_forgotten(ledger)
             names["write"] = moved
@@ -110,7 +110,7 @@ async def cut_locked_appends(database: Database, side: Side, *, seed: object = N
 async def cut_transactions(database: Database, side: Side, *, seed: object = None) -> Figures:
     """A retryable error says that nothing was written; only a COMMIT that nobody heard of may have been done."""
     recording = Recording()
-    unheard = []
+    unanswered = []
     async with behind(database) as (ledger, proxy):
 
         async def one(boundary: Boundary) -> None:
@@ -124,12 +124,12 @@ async def cut_transactions(database: Database, side: Side, *, seed: object = Non
                 for name in names:
                     if name in recording.appends:
                         recording.appends[name].outcome = "refused" if error.retryable else "unknown"
-                unheard.append(not error.retryable)
+                unanswered.append(not error.retryable)
             assert busy(ledger) == 0
 
         recording.faults = await boundaries(proxy, side, one)
-        assert any(unheard)
-        assert not all(unheard)
+        assert any(unanswered)
+        assert not all(unanswered)
         return await verdict(database, ledger, [THREAD], recording, seed=seed)
 
 

@@ -154,7 +154,7 @@ def call_every_loss_retryable() -> None:
     from chatledger.storage.databases.postgresql import database as postgresql
 
     for module in (external_connection, postgresql):
-        _put(module, commit_unheard=lambda _: None)
+        _put(module, commit_outcome_unknown=lambda _: None)
 
 
 def read_once() -> None:
@@ -270,11 +270,11 @@ def let_others_in() -> None:
 def trust_a_stale_memory() -> None:
     """A write that the stamp kept from happening is taken for done: nobody looks again."""
     from chatledger.storage.append import attempt
-    from chatledger.storage.append.write import Moved, Written, read_written, write
+    from chatledger.storage.append.write import TryAgain, Written, read_written, write
     from chatledger.storage.databases.postgresql import append as postgresql_append
 
-    def done(written: Written | Moved) -> Written:
-        return Written(touched=False) if isinstance(written, Moved) else written
+    def done(written: Written | TryAgain) -> Written:
+        return Written(touched=False) if isinstance(written, TryAgain) else written
 
     _put(attempt, write=lambda sql, plan, **options: done(write(sql, plan, **options)))
     _put(postgresql_append, read_written=lambda rows: done(read_written(rows)))
@@ -494,11 +494,11 @@ def store_the_first_message_alone() -> None:
 
 def take_a_lost_draft_for_done() -> None:
     from chatledger.rules import Tip
-    from chatledger.storage.append.partial import Held
+    from chatledger.storage.append.partial import HeldDraft
     from chatledger.storage.drafts.draft_write import DraftWrite
 
     def done(self: Any, _: Any, rows: Any) -> Any:
-        return Held(Tip(), 0, None), rows[0], self.messages
+        return HeldDraft(Tip(), 0, None), rows[0], self.messages
 
     DraftWrite._found_whole = done  # type: ignore[method-assign,assignment]
 
@@ -671,7 +671,7 @@ def keep_every_tip() -> None:
 
 def trust_the_cached_owner() -> None:
     """The cached tip is used for every user."""
-    from chatledger.storage.append import attempt, together
+    from chatledger.storage.append import attempt, group_insert
     from chatledger.storage.databases.postgresql import append as postgresql_append
     from chatledger.storage.databases.sqlite import database as sqlite
 
@@ -680,7 +680,7 @@ def trust_the_cached_owner() -> None:
     def of_anybody(request: Any, cached: Any) -> Any:
         return plan(request, replace(cached, user_id=request.tenant.user))
 
-    for module in (attempt, postgresql_append, sqlite, together):
+    for module in (attempt, postgresql_append, sqlite, group_insert):
         _put(module, plan_on_cached_tip=of_anybody)
 
 
@@ -688,13 +688,13 @@ def look_at_threads_of_others() -> None:
     """A preflight sees the threads of all users."""
     from chatledger.storage.append import create, preflight
 
-    read = preflight.read_seen
+    read = preflight.read_preflight
 
     def of_all(request: Any, rows: Any) -> Any:
         return read(replace(request, tenant=replace(request.tenant, user=None)), rows)
 
-    _put(preflight, read_seen=of_all)
-    _put(create, read_seen=of_all)
+    _put(preflight, read_preflight=of_all)
+    _put(create, read_preflight=of_all)
 
 
 def own_everything() -> None:
@@ -968,10 +968,10 @@ def wait_for_the_locks_of_others() -> None:
     _put(group_insert, LOCK_TIMEOUT="0")
 
 
-def wait_for_every_flight() -> None:
+def wait_for_every_statement() -> None:
     from chatledger.storage.databases.postgresql import append_queue
 
-    _put(append_queue, PATIENCE=3_600)
+    _put(append_queue, STALLED_AFTER=3_600)
 
 
 def take_an_unheard_group_for_unsent() -> None:
@@ -979,16 +979,16 @@ def take_an_unheard_group_for_unsent() -> None:
 
     until_known: Any = PostgresqlAppend.until_known
 
-    async def hopeful(self: Any, request: Any, *, unheard: Any, since: float) -> Any:
-        return await until_known(self, request, unheard=None, since=since)
+    async def hopeful(self: Any, request: Any, *, unanswered: Any, since: float) -> Any:
+        return await until_known(self, request, unanswered=None, since=since)
 
     PostgresqlAppend.until_known = hopeful  # type: ignore[method-assign]
 
 
 def say_refused_while_it_may_run() -> None:
-    from chatledger.storage.databases.postgresql.unanswered import Unheard
+    from chatledger.storage.databases.postgresql.unanswered import Unanswered
 
-    Unheard.may_write = lambda *_: False  # type: ignore[method-assign]
+    Unanswered.may_write = lambda *_: False  # type: ignore[method-assign]
 
 
 def write_whatever_is_stored() -> None:
@@ -1253,14 +1253,14 @@ def create_it_twice() -> None:
 def take_a_missed_creation_for_a_missing_thread() -> None:
     from chatledger import ThreadNotFound
     from chatledger.storage.append import create
-    from chatledger.storage.append.write import Moved
+    from chatledger.storage.append.write import TryAgain
     from chatledger.storage.databases.postgresql import append as postgresql_append
 
     read = create.read_created
 
     def or_missing(request: Any, rows: Any) -> Any:
         found = read(request, rows)
-        if isinstance(found, Moved):
+        if isinstance(found, TryAgain):
             raise ThreadNotFound(request.thread_id)
         return found
 
@@ -1398,7 +1398,7 @@ MUTANTS = (
         "cut-transaction",
         "test_boundaries.py::test_a_transaction_cut_at_any_message_is_stored_whole_or_not_at_all",
         "distinguishing an unanswered COMMIT from one that did not happen",
-        r"any\(unheard\)|'ghost': \d",
+        r"any\(unanswered\)|'ghost': \d",
         call_every_loss_retryable,
     ),
     Mutant(
@@ -1659,10 +1659,10 @@ MUTANTS = (
         "../storage/databases/test_shared_statements.py -k let_others_pass",
         "letting others pass a statement that waits for a lock",
         "TimeoutError",
-        wait_for_every_flight,
+        wait_for_every_statement,
     ),
     Mutant(
-        "shared-unheard",
+        "shared-unanswered",
         "test_append_queue.py -k not_stored_again",
         "looking under the lock for an append whose shared statement was not heard",
         "assert",
@@ -1747,7 +1747,7 @@ MUTANTS = (
         client_only=True,
     ),
     Mutant(
-        "stream-unheard",
+        "stream-unanswered",
         "test_streaming.py -k 'cut_connection and complete'",
         "finding a draft that an unanswered attempt completed",
         "DraftLost",

@@ -65,9 +65,9 @@ def write_drafts_without_a_condition() -> None:
 
 
 def write_groups_without_a_condition() -> None:
-    from chatledger.storage.append import together
+    from chatledger.storage.append import group_insert
 
-    put(together, unless_encrypted=lambda *_, **__: "")
+    put(group_insert, unless_encrypted=lambda *_, **__: "")
 
 
 def give_all_tenants_one_key() -> None:

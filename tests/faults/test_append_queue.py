@@ -17,7 +17,7 @@ from chatledger.storage.databases.postgresql import group as postgresql_group
 from chatledger.storage.databases.postgresql.append import PostgresqlAppend
 from chatledger.storage.databases.postgresql.append_queue import AppendQueues, Shared
 from chatledger.storage.databases.postgresql.group import PostgresqlGroups
-from chatledger.storage.databases.postgresql.unanswered import Unheard
+from chatledger.storage.databases.postgresql.unanswered import Unanswered
 from chatledger.storage.rows.encryption import Tenant
 from tests.checks import findings_of
 from tests.conftest import Database
@@ -115,12 +115,12 @@ async def test_an_append_whose_group_was_not_heard_is_not_stored_again(
     until_known = PostgresqlAppend.until_known
 
     async def late(
-        self: PostgresqlAppend, request: AppendRequest, *, unheard: Unheard | None, since: float
+        self: PostgresqlAppend, request: AppendRequest, *, unanswered: Unanswered | None, since: float
     ) -> Appended:
         if request.messages[0].content == "2":
-            assert unheard
+            assert unanswered
             await other.messages.pop("t")
-        return await until_known(self, request, unheard=unheard, since=since)
+        return await until_known(self, request, unanswered=unanswered, since=since)
 
     await append_all(ledger, [says(n) for n in range(3)])
     monkeypatch.setattr(PostgresqlAppend, "until_known", late)
@@ -153,7 +153,7 @@ async def test_an_answered_group_says_that_nothing_else_of_it_is_stored(
         assert groups.can_share(request)
         if refused:
             await transaction.runs.start("t", run_id="r")
-        assert (await groups.together([request])).unheard == {}
+        assert (await groups.together([request])).unanswered == {}
 
 
 async def test_an_append_that_needs_a_preflight_is_not_overtaken(ledger: Ledger) -> None:
@@ -174,7 +174,7 @@ async def test_a_group_on_a_stale_tip_is_stored(ledger: Ledger, pg_database: Dat
 async def test_cancelling_one_append_of_a_group_leaves_the_others(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_limits(ledger, silence=0.3)
+    set_limits(ledger, response_timeout=0.3)
     first, *group = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(4)]
     proxy.cut("hang", 2)
     sent = proxy.round_trips + 2
@@ -220,7 +220,7 @@ async def test_the_next_waiter_is_cancelled_as_its_turn_comes(told: bool) -> Non
     went: list[str] = []
 
     async def append(request: AppendRequest) -> None:
-        async with queue.turn(request):
+        async with queue.slot(request):
             await gate.wait()
             went.append(request.thread_id)
 

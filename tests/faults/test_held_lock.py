@@ -41,7 +41,7 @@ async def holder(ledger: Ledger, pg_database: Database) -> AsyncIterator[asyncpg
 async def test_an_append_that_waits_for_another_ends_at_its_own_limit_and_sends_nothing(
     ledger: Ledger, holder: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_limits(ledger, timeout=1.0, silence=0.5)
+    set_limits(ledger, timeout=1.0, response_timeout=0.5)
     tried: list[str] = []
     until_known = PostgresqlAppend.until_known
 
@@ -65,7 +65,7 @@ async def test_an_append_that_entered_later_waits_for_its_whole_limit(
     ledger: Ledger, holder: asyncpg.Connection
 ) -> None:
     """The limit of the one before it is not its own, and it has its turn once the lock is free."""
-    set_limits(ledger, timeout=1.0, silence=0.5)
+    set_limits(ledger, timeout=1.0, response_timeout=0.5)
     early = [asyncio.create_task(ledger.messages.append("t", [assistant(f"{n}")])) for n in range(2)]
     await asyncio.sleep(0)
     set_limits(ledger, timeout=30.0)

@@ -76,7 +76,7 @@ async def gone(database: Database, pids: list[int]) -> None:
 async def test_a_refusal_is_unknown_while_the_statement_of_the_group_may_still_run(
     ledger: Ledger, pg_database: Database
 ) -> None:
-    set_limits(ledger, silence=0.5, timeout=30)
+    set_limits(ledger, response_timeout=0.5, timeout=30)
     pids = await backends(pg_database)
     with stopped(pids):
         ahead, asking, answering = at_once(ledger, "late")
@@ -94,7 +94,7 @@ async def test_a_refusal_is_unknown_while_the_statement_of_the_group_may_still_r
 
 async def test_a_refusal_is_final_once_the_branch_has_moved(ledger: Ledger, pg_database: Database) -> None:
     """The statement writes only on the tip that it was judged on."""
-    set_limits(ledger, silence=0.5, timeout=30)
+    set_limits(ledger, response_timeout=0.5, timeout=30)
     pids = await backends(pg_database)
     async with pg_database.open() as other:
         with stopped(pids):
@@ -111,7 +111,7 @@ async def test_a_refusal_is_final_once_the_branch_has_moved(ledger: Ledger, pg_d
 
 async def test_a_run_conflict_is_unknown_while_a_statement_may_still_run(ledger: Ledger, pg_database: Database) -> None:
     """The append was alone, and another thread took its run meanwhile."""
-    set_limits(ledger, silence=0.5, timeout=30)
+    set_limits(ledger, response_timeout=0.5, timeout=30)
     for number in range(3):
         await ledger.messages.append("t", [assistant("warm")], run_id=f"warm {number}")
     pids = await backends(pg_database)
@@ -128,7 +128,7 @@ async def test_a_run_conflict_is_unknown_while_a_statement_may_still_run(ledger:
 
 async def test_an_append_that_only_looked_is_refused_for_certain(ledger: Ledger, pg_database: Database) -> None:
     """No statement that writes was sent."""
-    set_limits(ledger, silence=0.5, timeout=30)
+    set_limits(ledger, response_timeout=0.5, timeout=30)
     pids = await backends(pg_database)
     with stopped(pids):
         appending = asyncio.create_task(ledger.messages.append("t", [result("nobody called")]))

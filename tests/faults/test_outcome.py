@@ -16,7 +16,7 @@ from chatledger import Appended, Ledger, Oldest, RuleViolation, StorageError
 from chatledger.errors import IdConflict, OutcomeUnknown
 from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt as append_module
-from chatledger.storage.append.write import Moved
+from chatledger.storage.append.write import TryAgain
 from chatledger.storage.databases.postgresql import append as postgresql_append
 from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
@@ -72,7 +72,7 @@ async def assert_stored_once(ledger: Ledger, outcome: Appended, *, before: int =
 async def test_an_append_whose_connection_is_lost_is_stored_once(
     ledger: Ledger, proxy: Proxy, where: Cut, trip: int, was_stored: bool
 ) -> None:
-    """A write that was committed unheard is found by its ids, although the caller brought none."""
+    """A write that was committed unanswered is found by its ids, although the caller brought none."""
     proxy.cut(where, trip)
     outcome = await ledger.messages.append("t", turn(), run_id="r")
     assert outcome.replayed == was_stored
@@ -211,7 +211,7 @@ async def test_an_unknown_outcome_has_ids_though_the_caller_gave_none(
 async def test_a_connection_that_falls_silent_costs_another_attempt(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, trip: int
 ) -> None:
-    set_limits(ledger, silence=0.2)
+    set_limits(ledger, response_timeout=0.2)
     proxy.cut("hang", trip)
     outcome = await asyncio.wait_for(ledger.messages.append("t", turn(), run_id="r"), 5)
     assert not outcome.replayed
@@ -222,7 +222,7 @@ async def test_a_database_silent_beyond_the_deadline_leaves_the_outcome_unknown(
     ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody holds the branch; what the server still does when they let go, it does at most once."""
-    set_limits(ledger, silence=0.2)
+    set_limits(ledger, response_timeout=0.2)
     set_limits(ledger, timeout=0.3)
     other = await asyncpg.connect(pg_database.url)
     async with other.transaction():
@@ -458,7 +458,7 @@ async def test_an_append_cancelled_while_it_waits_for_the_lock_discards_its_conn
 ) -> None:
     """Its second attempt, inside a transaction."""
     forget(ledger)
-    monkeypatch.setattr(append_module, "write", lambda *_, **__: Moved())
+    monkeypatch.setattr(append_module, "write", lambda *_, **__: TryAgain())
     other = await asyncpg.connect(pg_database.url)
     async with other.transaction():
         await other.execute("SELECT FROM chatledger.branches FOR UPDATE")

@@ -106,7 +106,7 @@ async def test_a_cancelled_append_leaves_no_server_process_that_waits(pg_databas
 async def test_an_append_without_an_answer_leaves_no_server_process_that_waits(pg_database: Database) -> None:
     async with pg_database.open(timeout=240) as ledger:
         await ledger.messages.append(thread(0), [user("x")], create=True)
-        set_limits(ledger, timeout=0.2, silence=0.1)
+        set_limits(ledger, timeout=0.2, response_timeout=0.1)
         async with held(pg_database, ROWS):
             with pytest.raises(ChatLedgerError):
                 await ledger.messages.append(thread(0), [user("y")])

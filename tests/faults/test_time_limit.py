@@ -249,7 +249,7 @@ async def test_dead_connections_in_the_pool_cost_no_pause(
 
 
 async def test_a_small_history_leaves_a_silent_connection_for_another(ledger: Ledger, proxy: Proxy) -> None:
-    set_limits(ledger, silence=0.2)
+    set_limits(ledger, response_timeout=0.2)
     connections = proxy.connections
     proxy.cut("hang", 1)
     await asyncio.wait_for(small(ledger), 30)
@@ -263,7 +263,7 @@ async def test_a_read_ends_whichever_answer_does_not_come(ledger: Ledger, proxy:
     errors: list[StorageError] = []
     for trip in itertools.count(1):
         await call(ledger)
-        set_limits(ledger, timeout=0.2, silence=0.1)
+        set_limits(ledger, timeout=0.2, response_timeout=0.1)
         proxy.cut("hang", trip)
         try:
             await asyncio.wait_for(call(ledger), 30)
@@ -272,7 +272,7 @@ async def test_a_read_ends_whichever_answer_does_not_come(ledger: Ledger, proxy:
         if not proxy.spare():
             break
         assert busy(ledger) == 0
-        set_limits(ledger, timeout=10, silence=5)
+        set_limits(ledger, timeout=10, response_timeout=5)
     assert trip > 1
     assert all(error.retryable for error in errors)
 

@@ -36,7 +36,7 @@ class Metrics(Model):
     pool_wait_seconds: float = 0
     """Seconds that those calls waited in all."""
     queue_length: int = 0
-    """Appends that now wait while others are in flight; on SQLite, writes that wait for the writer."""
+    """Appends that now wait while others run; on SQLite, writes that wait for the writer."""
     cells: dict[str, int] = Field(default_factory=dict)
     """Cells that were encrypted, by the id of the key: replace a key before it has encrypted 2^32 for one tenant. It
     also counts those of appends that were tried again or failed.

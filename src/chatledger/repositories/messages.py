@@ -334,7 +334,7 @@ class MessageRepository:
                         raise
                     continue
             with refusing_copies(messages):
-                found = await _encoded(messages, partial(compare, history, messages, answers_anew=anew))
+                found = await _encoded(messages, partial(compare, history, messages, replace_synthetic=anew))
             rest, parts = messages[found.same :], found.difference is not None
             if found.difference is not None and not anew:
                 raise VersionConflict(

@@ -9,7 +9,7 @@ from chatledger import ChatMessage, Newest, RuleViolation, VersionConflict
 from chatledger.errors import DraftLive, IdConflict
 from tests.conversations import assistant, call, result, user
 from tests.faults.machine.base import Base, has_removed, needs, run_ids, texts, threads
-from tests.faults.machine.model import ModelThread, Seen, open_calls
+from tests.faults.machine.model import ModelThread, Preflight, open_calls
 
 
 def is_open(found: ModelThread) -> bool:
@@ -90,7 +90,7 @@ class MessageRules(Base):
         found = self.model.threads.get(thread)
         if found is not None:
             mark = self.do(self.own.messages.history(thread, Newest(1))).mark
-            found.marks.append(Seen(mark, found.active, found.branch.writes))
+            found.marks.append(Preflight(mark, found.active, found.branch.writes))
 
     @needs(has_marks)
     @rule()

@@ -47,7 +47,7 @@ class Change:
 
 
 @dataclass
-class Seen:
+class Preflight:
     mark: Mark
     branch: int
     writes: int
@@ -62,7 +62,7 @@ class ModelThread:
     archived: bool = False
     branches: list[ModelBranch] = field(default_factory=lambda: [ModelBranch()])
     active: int = 0
-    marks: list[Seen] = field(default_factory=list)
+    marks: list[Preflight] = field(default_factory=list)
     """Marks of branches that were active then."""
     forms: dict[str, list[ChatMessage]] = field(default_factory=dict)
     """The forms that a stored message had before it was revised or redacted, by its id."""
@@ -100,7 +100,7 @@ class ModelThread:
         if activate:
             self.active = len(self.branches) - 1
 
-    def is_current(self, mark: Seen) -> bool:
+    def is_current(self, mark: Preflight) -> bool:
         return mark.branch == self.active and mark.writes == self.branch.writes
 
     # --- Messages by id

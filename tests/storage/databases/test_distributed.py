@@ -336,18 +336,18 @@ async def test_an_append_whose_connection_is_lost_at_any_round_trip_is_stored_on
     """Each append touches its thread. Otherwise one in each second did, and its COMMIT was a round trip later."""
     monkeypatch.setattr(attempt, "ACTIVITY_RESOLUTION", timedelta())
     async with prepared(proxy) as ledger:
-        version, cut, replayed, unheard = 10, [], [], []
+        version, cut, replayed, unanswered = 10, [], [], []
         for trip in range(1, 3 * APPEND):
             proxy.cut(where, trip)
             appended = await ledger.messages.append("t", turn(), run_id="r")
             cut.append(proxy.spare())
             replayed.append(appended.replayed)
-            unheard.append(where == "after" and cut[-1] and b"COMMIT" in proxy.lost)
+            unanswered.append(where == "after" and cut[-1] and b"COMMIT" in proxy.lost)
             await ledger.messages.append("t", turn(), run_id="r")  # caches the tip again
             version += 10
             assert (appended.last_seq, (await ledger.messages.history("t")).last_seq) == (version - 5, version)
         assert cut == [trip <= APPEND + 1 for trip in range(1, 3 * APPEND)]
-        assert replayed == unheard
+        assert replayed == unanswered
         assert replayed.count(True) == (1 if where == "after" else 0)
         assert await findings_of(ledger, "t") == []
 

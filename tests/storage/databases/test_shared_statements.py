@@ -193,7 +193,7 @@ async def test_appends_that_cannot_share_a_statement_wait_for_nobody(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch, distributed: bool
 ) -> None:
     """Threads that the process does not know yet, and all threads of a distributed database."""
-    monkeypatch.setattr(append_queue, "PATIENCE", 3_600)
+    monkeypatch.setattr(append_queue, "STALLED_AFTER", 3_600)
     async with pg_database.open() as other, pg_database.open(postgresql=PostgreSQL(distributed=distributed)) as ledger:
         for thread_id in THREADS:
             await other.threads.create(thread_id)
@@ -211,7 +211,7 @@ async def test_appends_that_cannot_share_a_statement_wait_for_nobody(
 async def test_a_tenant_does_not_wait_for_the_statements_of_another(
     ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(append_queue, "PATIENCE", 3_600)
+    monkeypatch.setattr(append_queue, "STALLED_AFTER", 3_600)
     other = ledger.tenant("another")
     for thread_id in THREADS[:2]:
         await other.threads.create(thread_id)

@@ -26,8 +26,8 @@ from chatledger.errors import BranchNotFound, InvalidCursor, LimitExceeded, Mess
 from chatledger.repositories import messages as messages_module
 from chatledger.repositories import scope_of
 from chatledger.storage.history import one_statement as one_statement_module
-from chatledger.storage.history import page as history_module
 from chatledger.storage.history import path as path_module
+from chatledger.storage.history import turns as history_module
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database

@@ -25,7 +25,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(poller, "INTERVAL", 0.01)
 
 
-class Held:
+class HeldDraft:
     """Calls of a method that begin, and end only once they are let go."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
@@ -51,7 +51,7 @@ async def test_close_does_not_wait_for_a_poll(database: Database, monkeypatch: p
     before = asyncio.all_tasks()
     ledger = await database.open()
     await ledger.threads.create("t")
-    poll = Held(ledger._database.states)
+    poll = HeldDraft(ledger._database.states)
     monkeypatch.setattr(ledger._database, "states", poll)
     follower = asyncio.create_task(anext(ledger.messages.follow("t")))
     await poll.until_begun()
@@ -109,7 +109,7 @@ async def test_a_read_that_close_waits_for_is_told(
     await ledger.threads.create("t")
     mark = (await ledger.messages.history("t")).mark
     await ledger.messages.append("t", [user(f"{number}") for number in range(told)])
-    read = Held(ledger._database.read)
+    read = HeldDraft(ledger._database.read)
     monkeypatch.setattr(ledger._database, "read", read)
     changes = ledger.messages.follow("t", cursor=mark)
     hearing = asyncio.create_task(anext(changes))

@@ -112,7 +112,7 @@ async def test_only_the_beginning_leaves_the_database(ledger: Ledger, monkeypatc
     to_thread = thread_list._to_thread
 
     def noted(tenant: Any, row: Any) -> Any:
-        read.append(max(len(text) for text in (row["said_text"], row["part_text"]) if text is not None))
+        read.append(max(len(text) for text in (row["preview_text"], row["part_text"]) if text is not None))
         return to_thread(tenant, row)
 
     monkeypatch.setattr(thread_list, "_to_thread", noted)

@@ -1,7 +1,7 @@
 """One attempt of an append: read the branch, judge the batch, write it under the guard of the branch's stamp.
 
-An attempt raises an error only after a fresh preflight, which looks for the ids first. So its errors are final. `Moved`
-means that another writer was faster; the caller then tries again under a lock. "The order of judgement" in
+An attempt raises an error only after a fresh preflight, which looks for the ids first. So its errors are final.
+`TryAgain` means that another writer was faster; the caller then tries again under a lock. "The order of judgement" in
 `docs/explanation/architecture.md` is the order of the checks.
 
 An attempt may use a cached tip in place of a preflight. A cached tip can only let an append through. An append that it
@@ -37,15 +37,15 @@ from chatledger.rules import (
 from chatledger.storage.append.create import create_thread
 from chatledger.storage.append.new_branch import branch_off, find_cut, find_elsewhere, find_other_branch
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
-from chatledger.storage.append.preflight import Seen, preflight
+from chatledger.storage.append.preflight import Preflight, preflight
 from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
 from chatledger.storage.append.run_end import find_run_end
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
-    Moved,
     NewBranch,
     Plan,
+    TryAgain,
     Written,
     plan_rows,
     write,
@@ -64,7 +64,7 @@ class Attempted:
     """The outcome. `now` is the preflight as it would be after the write; None if the attempt wrote nothing."""
 
     appended: Appended
-    now: Seen | None = None
+    now: Preflight | None = None
 
 
 class NothingToWrite:
@@ -82,30 +82,30 @@ class NeedsPreflight:
 
 
 def attempt(
-    sql: WriteSql, request: AppendRequest, *, lock: bool = False, seen: Seen | None = None
-) -> Attempted | Moved:
+    sql: WriteSql, request: AppendRequest, *, lock: bool = False, seen: Preflight | None = None
+) -> Attempted | TryAgain:
     """One preflight, one judgement, one guarded write. `seen` is the preflight if it is made already."""
     seen = seen or preflight(sql, request, lock=lock)
     if request.creation is not None and not seen.thread_exists and not seen.hidden:
         if sql.dialect == "postgresql" and not lock:
-            return Moved()  # this attempt may be no transaction, which could end with an empty thread
+            return TryAgain()  # this attempt may be no transaction, which could end with an empty thread
         seen = create_thread(sql, request) or preflight(sql, request, lock=lock)
     other = None if request.after is None else find_other_branch(request, seen)
     if other is not None:
         request = replace(request, branch=other, after=None)
         seen = preflight(sql, request, lock=lock)
         if not seen.found:  # somebody removed it since; another attempt stores the batch where it belongs
-            return Moved()
+            return TryAgain()
     elif (elsewhere := find_elsewhere(request, seen)) is not None:
         request = replace(request, branch=elsewhere)
         seen = preflight(sql, request, lock=lock)
     if overwrites_partial(request, seen):
         if request.kv and not lock and sql.dialect == "postgresql":
-            return Moved()  # two statements, so they need the transaction of the next attempt
+            return TryAgain()  # two statements, so they need the transaction of the next attempt
         if request.messages[0].state != "partial":  # otherwise it repeats a draft that already took its place
             _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
-        if isinstance(overwritten, Moved):
+        if isinstance(overwritten, TryAgain):
             return overwritten
         write_values(sql, request)
         if request.draft is not None:
@@ -117,7 +117,7 @@ def attempt(
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
-        return replayed if isinstance(replayed, Moved) else Attempted(replayed)
+        return replayed if isinstance(replayed, TryAgain) else Attempted(replayed)
     plan = _planned(request, seen) if request.after is None else _plan_after(sql, request, seen)
     if isinstance(plan, NothingToWrite):
         return Attempted(_unchanged(request, seen))
@@ -128,15 +128,15 @@ def attempt(
     return write_plan(sql, plan, seen, locked=lock)
 
 
-def write_plan(sql: WriteSql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
+def write_plan(sql: WriteSql, plan: Plan, seen: Preflight, *, locked: bool = False) -> Attempted | TryAgain:
     written = write(sql, plan, locked=locked)
-    if isinstance(written, Moved):
+    if isinstance(written, TryAgain):
         return written
     _log_takeover(plan.request, seen, "interrupted")
-    return Attempted(appended(plan), seen_after(plan, seen, written))
+    return Attempted(appended(plan), preflight_after(plan, seen, written))
 
 
-def _log_takeover(request: AppendRequest, seen: Seen, what: str) -> None:
+def _log_takeover(request: AppendRequest, seen: Preflight, what: str) -> None:
     """Log that the write takes the partial message at the end from its writer. A draft that ends its own message is not
     logged.
     """
@@ -148,7 +148,7 @@ def _log_takeover(request: AppendRequest, seen: Seen, what: str) -> None:
         _log.info("%s the partial message %s of branch %s of thread %s, which its writer abandoned", *place)
 
 
-def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
+def plan_on_cached_tip(request: AppendRequest, cached: Preflight) -> Plan | NeedsPreflight:
     if request.after is not None:  # the preflight looks up its place
         return NeedsPreflight()
     if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
@@ -163,7 +163,7 @@ def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPref
 def attempt_locked(sql: WriteSql, request: AppendRequest) -> Appended:
     """One attempt in a transaction. It locks the branch first, so nobody else can write to it."""
     outcome = attempt(sql, request, lock=True)
-    if isinstance(outcome, Moved):
+    if isinstance(outcome, TryAgain):
         raise StorageError(
             "the branch changed although this transaction holds its lock: another program may write to the tables",
             retryable=True,
@@ -171,7 +171,7 @@ def attempt_locked(sql: WriteSql, request: AppendRequest) -> Appended:
     return outcome.appended
 
 
-def _planned(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
+def _planned(request: AppendRequest, seen: Preflight) -> Plan | NothingToWrite | LiveDraft:
     """The plan; made in a thread where many calls are open, since each result looks through them."""
     many = seen.tip is not None and len(seen.tip.open_calls) > _MANY_CALLS
 
@@ -184,7 +184,7 @@ def _planned(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | Live
 _MANY_CALLS = 100
 
 
-def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
+def plan_append(request: AppendRequest, seen: Preflight) -> Plan | NothingToWrite | LiveDraft:
     """Judge the append on the preflight, and plan its write. It does not use the database."""
     branch, tip = _require_branch(request, seen)
     interrupts = tip.partial_seq is not None
@@ -195,7 +195,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
     return _plan(request, seen, branch, tip)
 
 
-def _plan_after(sql: WriteSql, request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
+def _plan_after(sql: WriteSql, request: AppendRequest, seen: Preflight) -> Plan | NothingToWrite | LiveDraft:
     """The plan of an append after an earlier message. The plan makes a branch if messages follow that one."""
     _require_branch(request, seen)
     cut = find_cut(sql, request, seen)
@@ -206,7 +206,7 @@ def _plan_after(sql: WriteSql, request: AppendRequest, seen: Seen) -> Plan | Not
     return _plan(request, seen, *branch_off(sql, request, seen, cut))
 
 
-def _plan(request: AppendRequest, seen: Seen, branch: int, tip: Tip, new_branch: NewBranch | None = None) -> Plan:
+def _plan(request: AppendRequest, seen: Preflight, branch: int, tip: Tip, new_branch: NewBranch | None = None) -> Plan:
     given, interrupts = request, tip.partial_seq is not None
     if interrupts:
         request = request.insert(*close_interrupted(tip, request.messages))
@@ -233,7 +233,7 @@ def _plan(request: AppendRequest, seen: Seen, branch: int, tip: Tip, new_branch:
     )
 
 
-def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
+def _require_branch(request: AppendRequest, seen: Preflight) -> tuple[int, Tip]:
     """Raises ThreadNotFound, BranchNotFound, InvalidArgument and VersionConflict, in this order."""
     another = request.tenant.user not in (None, seen.user_id)  # a cached tip may be that of another user's thread
     if not seen.thread_exists or another:
@@ -254,7 +254,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def _draft_live(sql: WriteSql, request: AppendRequest, seen: Seen) -> DraftLive:
+def _draft_live(sql: WriteSql, request: AppendRequest, seen: Preflight) -> DraftLive:
     """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
     assert seen.tip is not None
     assert seen.tip.lease is not None
@@ -300,14 +300,14 @@ def appended(plan: Plan) -> Appended:
     return Appended(stored, mark, version)
 
 
-def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
+def preflight_after(plan: Plan, seen: Preflight, written: Written) -> Preflight:
     """The preflight as it would be after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp, forked = plan.judgement.tip, plan.new_stamp, seen.forked or plan.new_branch is not None
     active, absent = seen.active_branch, seen.absent
     if plan.new_branch is not None:
         active, absent = plan.branch, plan.new_branch.absent
-    return Seen(
+    return Preflight(
         True,
         seen.rules,
         active,
@@ -322,7 +322,7 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     )
 
 
-def _unchanged(request: AppendRequest, seen: Seen) -> Appended:
+def _unchanged(request: AppendRequest, seen: Preflight) -> Appended:
     """The outcome of an append of nothing: the end of the branch, with the mark that a history has there."""
     version, partial = (0, False) if seen.tip is None else (seen.tip.last_seq, seen.tip.partial_seq is not None)
     mark = write_mark(request.thread, seen.branch or 0, version, seen.stamp, partial=partial)

@@ -16,9 +16,9 @@ from chatledger.errors import Erased
 from chatledger.ids import erasure_digest, new_stamp
 from chatledger.rules import Tip
 from chatledger.storage.append import kv
-from chatledger.storage.append.preflight import LOOK, Seen, read_seen
+from chatledger.storage.append.preflight import LOOK, Preflight, read_preflight
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.write import Filled, Moved, Plan, Written, fill, parts_from_tip, tip_columns
+from chatledger.storage.append.write import Filled, Plan, TryAgain, Written, fill, parts_from_tip, tip_columns
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END, branch_column
@@ -38,11 +38,11 @@ _TYPES = {
 }
 
 
-def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
+def new_thread(request: AppendRequest, stamp: int = 0) -> Preflight:
     """The preflight of the thread as it would be right after its creation."""
     assert request.creation is not None
     found = request.branch in (None, 0)
-    return Seen(
+    return Preflight(
         True,
         request.creation.rules,
         branch=0 if found else None,
@@ -53,7 +53,7 @@ def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
     )
 
 
-def create_thread(sql: WriteSql, request: AppendRequest) -> Seen | None:
+def create_thread(sql: WriteSql, request: AppendRequest) -> Preflight | None:
     """Create the thread of the request, in a transaction. Returns None if the thread exists or another writer created
     it first. Raises Erased and EncryptionError.
     """
@@ -89,14 +89,14 @@ def creating_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     return _statement(filled, plain=plan.request.tenant.encryption is None), parameters
 
 
-def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Seen | Moved:
+def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Preflight | TryAgain:
     """The outcome from the rows of `creating_statement`: written, or the preflight. Raises DamagedCell."""
     created, *look = rows[0]
     if created:
         return Written(touched=True)
     if all(cell is None for cell in look):
-        return Moved()
-    return read_seen(request, [row[1:] for row in rows])
+        return TryAgain()
+    return read_preflight(request, [row[1:] for row in rows])
 
 
 def _parameters(request: AppendRequest) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from chatledger.models import Appended
-from chatledger.storage.append.attempt import appended, plan_on_cached_tip, seen_after
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.attempt import appended, plan_on_cached_tip, preflight_after
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, TipCache, branch_key
 from chatledger.storage.append.write import (
@@ -54,9 +54,9 @@ class Planned:
 
     plans: dict[BranchKey, dict[int, Plan]] = field(default_factory=dict)
     """By branch, and by the index of the request."""
-    tips: dict[BranchKey, tuple[AppendRequest, Seen]] = field(default_factory=dict)
+    tips: dict[BranchKey, tuple[AppendRequest, Preflight]] = field(default_factory=dict)
     """By branch: its last request, and what a preflight would see after it."""
-    taken: dict[BranchKey, tuple[AppendRequest, Seen]] = field(default_factory=dict)
+    taken: dict[BranchKey, tuple[AppendRequest, Preflight]] = field(default_factory=dict)
     """By branch: its first request, and the cached tip."""
     ids: set[tuple[str, str]] = field(default_factory=set)
     """Of the messages that have a caller's own id or that of a key: their threads and ids."""
@@ -72,11 +72,11 @@ class Planned:
             return True
         return bool(self.runs) and any(self.runs.get(run, thread) != thread for run in request.runs)
 
-    def add(self, index: int, plan: Plan, seen: Seen) -> None:
+    def add(self, index: int, plan: Plan, seen: Preflight) -> None:
         """`seen`: the preflight on which the plan was judged."""
         request, key = plan.request, branch_key(plan.request)
         self.plans.setdefault(key, {})[index] = plan
-        self.tips[key] = request, seen_after(plan, seen, Written(plan.touches))
+        self.tips[key] = request, preflight_after(plan, seen, Written(plan.touches))
         if not request.ids_are_new:
             self.ids.update([(request.thread, id_) for id_ in request.message_ids])
         for run in plan.runs:
@@ -201,7 +201,7 @@ _FOREIGN_RUNS = (
 # One lookup by value for each branch and thread, whatever the planner knows of the tables. The place of a locked row
 # stays the same until the statement ends.
 _FREE = (
-    "SELECT g.*, b.ctid AS place FROM patience, given g, LATERAL (SELECT o.ctid FROM {schema}branches o"
+    "SELECT g.*, b.ctid AS place FROM lock_limit, given g, LATERAL (SELECT o.ctid FROM {schema}branches o"
     " WHERE o.tenant_id = :tenant AND o.thread_id = g.thread AND o.branch = g.branch AND o.stamp = g.stamp"
     " FOR NO KEY UPDATE SKIP LOCKED) AS b"
 )
@@ -234,7 +234,7 @@ def _statement(columns: Sequence[Columns], unless: str, *, touches: bool, runs: 
     refused = " UNION ALL ".join([_STORED_IDS] * own_ids + [_FOREIGN_RUNS] * runs)
     unless_refused = f" AND g.number NOT IN ({refused})" if refused else ""
     parts = [
-        f"WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true))",
+        f"WITH lock_limit AS MATERIALIZED (SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true))",
         f"given AS ({_GIVEN} WHERE true{unless}{unless_refused})",
         f"free AS MATERIALIZED ({_FREE})",
         f"tip AS ({_MOVE_TIPS})",

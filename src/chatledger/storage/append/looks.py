@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from chatledger.models import ChatMessage
-from chatledger.storage.append.preflight import Seen, read_seen
+from chatledger.storage.append.preflight import Preflight, read_preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, branch_key
 from chatledger.storage.drivers.errors import run_conflict
@@ -169,14 +169,14 @@ class Looks:
     def _of(self, request: AppendRequest) -> _Found:
         return self._found[self._numbers[_seen_branch(request)]]
 
-    def seen(self, request: AppendRequest) -> Seen:
+    def seen(self, request: AppendRequest) -> Preflight:
         """What a preflight of the request sees. Raises DamagedCell and EncryptionError."""
         found = self._of(request)
         if found.head is None:
-            return read_seen(request, [])
+            return read_preflight(request, [])
         stored = [found.messages[id_] for id_ in request.message_ids if id_ in found.messages]
         ids = [(message[_ID], message[0], message[_SEQ]) for message in stored]
-        return read_seen(request, [(*_preflight(found.head), *one) for one in ids or [(None, None, None)]])
+        return read_preflight(request, [(*_preflight(found.head), *one) for one in ids or [(None, None, None)]])
 
     def stored(self, request: AppendRequest) -> list[ChatMessage]:
         """The stored messages that have an id of the batch, in the order of the batch. Raises EncryptionError,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from chatledger.errors import MessageNotFound
 from chatledger.ids import new_stamp
 from chatledger.rules import Tip
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import NewBranch
 from chatledger.storage.drivers.sql import WriteSql
@@ -29,13 +29,13 @@ class Cut:
     absent: int = 0
 
 
-def find_other_branch(request: AppendRequest, seen: Seen) -> int | None:
+def find_other_branch(request: AppendRequest, seen: Preflight) -> int | None:
     """The branch of which the request is a repeat, if an id of its batch stands there and not on the asked branch."""
     places = [place for place in seen.found.values() if not stands_on(seen.path, *place)]
     return places[0][0] if places else None
 
 
-def find_elsewhere(request: AppendRequest, seen: Seen) -> int | None:
+def find_elsewhere(request: AppendRequest, seen: Preflight) -> int | None:
     """The branch that stores the message, if the call names no branch and the active one does not have the message."""
     if seen.after is None or seen.after.place is None or request.branch is not None or request.expected is not None:
         return None
@@ -43,7 +43,7 @@ def find_elsewhere(request: AppendRequest, seen: Seen) -> int | None:
     return None if stands_on(seen.path, branch, seq) else branch
 
 
-def find_cut(sql: WriteSql, request: AppendRequest, seen: Seen) -> Cut | None:
+def find_cut(sql: WriteSql, request: AppendRequest, seen: Preflight) -> Cut | None:
     """The place where the new branch leaves the path; None if no message follows, so that the append is a plain one.
 
     Raises MessageNotFound for a message that is not on the branch.
@@ -64,7 +64,7 @@ def find_cut(sql: WriteSql, request: AppendRequest, seen: Seen) -> Cut | None:
     return Cut(at, at - shared) if latest > at else None
 
 
-def _position(request: AppendRequest, seen: Seen) -> int:
+def _position(request: AppendRequest, seen: Preflight) -> int:
     """The seq of the message on the branch; 0 is the place before the first message."""
     assert request.after is not None
     assert seen.after is not None
@@ -77,7 +77,7 @@ def _position(request: AppendRequest, seen: Seen) -> int:
     return place[1]
 
 
-def _not_found(request: AppendRequest, seen: Seen, seq: int | None, detail: str = "") -> MessageNotFound:
+def _not_found(request: AppendRequest, seen: Preflight, seq: int | None, detail: str = "") -> MessageNotFound:
     assert request.after is not None
     message = request.after.message
     id_ = decode_text(message) if isinstance(message, str) else None
@@ -91,7 +91,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 """
 
 
-def _count(sql: WriteSql, request: AppendRequest, seen: Seen, at: int) -> tuple[int, int, int]:
+def _count(sql: WriteSql, request: AppendRequest, seen: Preflight, at: int) -> tuple[int, int, int]:
     """The number of messages up to `at`, the last of them, and the last message of the branch. Runs only for a branch
     with positions that hold no message.
     """
@@ -103,7 +103,7 @@ def _count(sql: WriteSql, request: AppendRequest, seen: Seen, at: int) -> tuple[
     return shared, nearest, latest
 
 
-def branch_off(sql: WriteSql, request: AppendRequest, seen: Seen, cut: Cut) -> tuple[int, Tip, NewBranch]:
+def branch_off(sql: WriteSql, request: AppendRequest, seen: Preflight, cut: Cut) -> tuple[int, Tip, NewBranch]:
     """The number of the new branch, the tip that the batch is judged on, and the branch that the write makes."""
     assert seen.tip is not None
     assert seen.branch is not None

@@ -20,14 +20,14 @@ from chatledger.errors import DraftLive, IdConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, RulesLevel, State, Violation
 from chatledger.rules import Tip, complete, grow
-from chatledger.storage.append.preflight import Seen, read_tip
+from chatledger.storage.append.preflight import Preflight, read_tip
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
     TIP,
     UPDATE_TIP,
     Columns,
-    Moved,
+    TryAgain,
     columns_of,
     insert_from,
     load_rows,
@@ -62,7 +62,7 @@ class PartialKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldDraft:
     """The tip of the branch while the partial message stands at its end, and the rules of the thread."""
 
     tip: Tip
@@ -103,14 +103,14 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND
 """
 
 
-def find_held(sql: WriteSql, key: PartialKey) -> Held | None:
+def find_held(sql: WriteSql, key: PartialKey) -> HeldDraft | None:
     """None if the message is no longer partial, or no longer stored. Raises EncryptionError as `refuse_recorded`."""
     refuse_recorded(sql, key.tenant)
     rows = sql.fetch(_HELD, key.parameters | {"message_id": key.message_id})
     if not rows:
         return None
     *tip, stamp, rules = rows[0]
-    return Held(read_tip(decode_text(key.thread), key.branch, *tip), stamp, rules)
+    return HeldDraft(read_tip(decode_text(key.thread), key.branch, *tip), stamp, rules)
 
 
 def write_partial(sql: WriteSql, write: PartialWrite) -> bool:
@@ -313,7 +313,7 @@ def is_live(tip: Tip) -> bool:
     return tip.partial_seq is not None and tip.lease is not None and tip.lease.holds(datetime.now(UTC))
 
 
-def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
+def overwrites_partial(request: AppendRequest, seen: Preflight) -> bool:
     """Whether the batch is one message with the id of the partial message at the end, which it completes. A draft may
     also take the place of a draft whose lease is over.
 
@@ -335,7 +335,7 @@ def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     return True
 
 
-def overwrite_partial(sql: WriteSql, request: AppendRequest, seen: Seen) -> Appended | Moved:
+def overwrite_partial(sql: WriteSql, request: AppendRequest, seen: Preflight) -> Appended | TryAgain:
     """Overwrites the partial message with the one of the batch. If the request `continues` it, the stored words stay,
     and only the writer and the lease change. Raises IdConflict if the role, the run or the answered call differ, and
     RuleViolation.
@@ -345,7 +345,7 @@ def overwrite_partial(sql: WriteSql, request: AppendRequest, seen: Seen) -> Appe
     message, seq = request.whole(0), seen.tip.last_seq
     stored = load_range(sql, request.tenant, request.thread, seen.branch, seq, seq)
     if not stored:
-        return Moved()
+        return TryAgain()
     _refuse_another(stored[0], message)
     encoded, before = request.rows[0], None
     if request.continues:
@@ -370,7 +370,7 @@ def overwrite_partial(sql: WriteSql, request: AppendRequest, seen: Seen) -> Appe
         now=request.now,
     )
     if not write_partial(sql, write):
-        return Moved()
+        return TryAgain()
     place = {"thread_id": request.thread_id, "branch": seen.branch, "seq": seq}
     given = {"created_at": stored[0].created_at, "violations": list(broken)}
     whole = message.model_copy(update={**place, **given})

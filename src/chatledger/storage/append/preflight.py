@@ -91,7 +91,7 @@ ORDER BY b.branch <> {_ACTIVE}, b.branch FOR UPDATE
 
 
 @dataclass(frozen=True, slots=True)
-class SeenAfter:
+class PreflightAfter:
     """The facts that a preflight read for an append `after` a message. `place` is the (branch, seq) of the message that
     the append names by its id. `last_branch` is the highest number of a branch.
     """
@@ -101,7 +101,7 @@ class SeenAfter:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Preflight:
     """The facts that a preflight read. `found` maps a stored message id to (branch, seq). `tip` is None if the branch
     does not exist. `path` is the lineage of the branch, read only if an id was found, or for an append `after` a
     message. `forked`: the thread has more than one branch. `touched` is the time of the last update of the thread's
@@ -122,13 +122,13 @@ class Seen:
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     touched: datetime | None = None
     absent: int | None = None
-    after: SeenAfter | None = None
+    after: PreflightAfter | None = None
     user_id: str | None = None
     hidden: bool = False
     run: str | None = None
 
 
-def preflight(sql: WriteSql, request: AppendRequest, *, lock: bool = False) -> Seen:
+def preflight(sql: WriteSql, request: AppendRequest, *, lock: bool = False) -> Preflight:
     """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends. Raises
     DamagedCell, and EncryptionError if the tenant is encrypted and the ledger has no keys.
     """
@@ -143,16 +143,16 @@ def preflight(sql: WriteSql, request: AppendRequest, *, lock: bool = False) -> S
     ids: Any = wanted if sql.dialect == "postgresql" else dumps(wanted)
     asked = {"user": request.tenant.user, "ids": ids}
     statement = statements["distributed" if sql.distributed else sql.dialect]
-    return read_seen(request, sql.fetch(statement, place | asked))
+    return read_preflight(request, sql.fetch(statement, place | asked))
 
 
-def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
+def read_preflight(request: AppendRequest, rows: Sequence[Row]) -> Preflight:
     """Read the rows of a preflight. Raises DamagedCell and EncryptionError."""
     if not rows:
-        return Seen(thread_exists=False)
+        return Preflight(thread_exists=False)
     user_id, rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-16:-3]
     if request.tenant.user not in (None, user_id):  # checked first, so that no repeat and no damage reveals the thread
-        return Seen(thread_exists=False, hidden=True)
+        return Preflight(thread_exists=False, hidden=True)
     if encrypted and request.tenant.encryption is None:
         raise tenant_encrypted(request.tenant.name)
     for name, number in (("stamp", stamp), ("absent", absent or 0)):
@@ -160,7 +160,7 @@ def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
             raise damaged_cell(branches, name, {"thread_id": request.thread_id, "branch": branch})
     found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
     after = None if request.after is None else _read_after(request, rows[0], found)
-    return Seen(
+    return Preflight(
         thread_exists=True,
         rules=rules,
         active_branch=active_branch,
@@ -184,14 +184,14 @@ def _with_after(request: AppendRequest) -> list[str]:
     return request.message_ids
 
 
-def _read_after(request: AppendRequest, row: Row, found: dict[str, tuple[int, int]]) -> SeenAfter:
+def _read_after(request: AppendRequest, row: Row, found: dict[str, tuple[int, int]]) -> PreflightAfter:
     """Take the message that the batch follows out of the messages that the preflight found."""
     assert request.after is not None
     named = request.after.message
     place = named if isinstance(named, tuple) else None
     if isinstance(named, str):
         place = found.get(named) if named in request.message_ids else found.pop(named, None)
-    return SeenAfter(row[0] or 0, place)
+    return PreflightAfter(row[0] or 0, place)
 
 
 def read_tip(

@@ -10,9 +10,9 @@ from chatledger.errors import IdConflict
 from chatledger.models import Appended, ChatMessage
 from chatledger.models.json import dumps
 from chatledger.storage.append.gone import Gone
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.write import Moved
+from chatledger.storage.append.write import TryAgain
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import Segment, cut, load_range, stands_on
 from chatledger.storage.history.window import END
@@ -34,7 +34,7 @@ class Replay:
     stamp: int | None = None
 
 
-def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
+def find_replay(request: AppendRequest, seen: Preflight) -> Replay | None:
     """None if no id of the batch is stored. A repeat stands on the path of the requested branch, where it may be
     inherited. The repeat of a call with an idempotency key may stand on any other branch of the thread.
 
@@ -81,7 +81,7 @@ SELECT stamp FROM {schema}branches WHERE tenant_id = :tenant AND thread_id = :th
 """
 
 
-def load_replay(sql: WriteSql, request: AppendRequest, replay: Replay) -> Appended | Moved:
+def load_replay(sql: WriteSql, request: AppendRequest, replay: Replay) -> Appended | TryAgain:
     """The result of the first call again, if the message has or had the same content: a revision or a redaction may
     have changed it since. The message is returned as it is now. Raises IdConflict otherwise.
     """
@@ -109,7 +109,7 @@ def load_replay(sql: WriteSql, request: AppendRequest, replay: Replay) -> Append
         place = {"tenant": request.tenant.key, "thread": request.thread, "branch": replay.branch}
         stamp = next((row[0] for row in sql.fetch(_STAMP, place)), None)
     if stamp is None or len(stored) < len(given):  # the thread was deleted since the preflight found them
-        return Moved()
+        return TryAgain()
     return _first_result(request, replay, stamp, stored)
 
 
@@ -165,7 +165,7 @@ class Removed:
         return self.forms[-1] if known else None
 
 
-def find_removed(sql: WriteSql, request: AppendRequest, seen: Seen, *, again: bool) -> dict[str | None, Removed]:
+def find_removed(sql: WriteSql, request: AppendRequest, seen: Preflight, *, again: bool) -> dict[str | None, Removed]:
     """The messages of the batch that were stored and then removed, by the id as stored. Only minted ids show that the
     batch is a repeat: those of an idempotency key, and with `again` those of an earlier attempt. Raises DamagedCell and
     EncryptionError.
@@ -199,7 +199,7 @@ def _changes_of(sql: WriteSql, request: AppendRequest, ids: Sequence[str]) -> li
 
 
 def replay_removed(
-    sql: WriteSql, request: AppendRequest, seen: Seen, removed: Mapping[str | None, Removed]
+    sql: WriteSql, request: AppendRequest, seen: Preflight, removed: Mapping[str | None, Removed]
 ) -> Appended:
     """The result of the first call again, some of whose messages were removed since. Raises IdConflict if the content
     is not the same.
@@ -219,7 +219,7 @@ def replay_removed(
     return Appended(stored, mark, last, replayed=True)
 
 
-def _find_stored(gone: Gone, seen: Seen, given: EncodedMessage) -> ChatMessage | None:
+def _find_stored(gone: Gone, seen: Preflight, given: EncodedMessage) -> ChatMessage | None:
     place = seen.found.get(given.message_id or "")
     if place is None:
         return None

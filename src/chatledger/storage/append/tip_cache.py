@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.rows.encryption import Tenant
 
@@ -35,27 +35,27 @@ class TipCache:
 
     def __init__(self, size: int = SIZE) -> None:
         self._size = size
-        self._seen: OrderedDict[BranchKey, Seen] = OrderedDict()
+        self._seen: OrderedDict[BranchKey, Preflight] = OrderedDict()
 
     def __contains__(self, request: AppendRequest) -> bool:
         return branch_key(request) in self._seen
 
-    def take(self, request: AppendRequest) -> Seen | None:
+    def take(self, request: AppendRequest) -> Preflight | None:
         """Remove the tip from the cache and return it: each tip is used once, and its append stores the next one."""
         return self._seen.pop(branch_key(request), None)
 
-    def remember(self, request: AppendRequest, seen: Seen | None) -> None:
+    def remember(self, request: AppendRequest, seen: Preflight | None) -> None:
         if seen is None or seen.tip is None or len(seen.tip.open_calls) > _MANY_CALLS:
             return
         if seen.tip.partial_seq is None:  # else the next append may complete that message, which needs a preflight
             named = request.branch if request.branch == seen.branch else None  # else it made a branch, the active one
             self._keep((request.tenant.key, request.thread, named), seen)
 
-    def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
+    def learn(self, tenant: Tenant, thread: str, seen: Preflight) -> None:
         """Store the tip of a thread that was just created, under its active branch."""
         self._keep((tenant.key, thread, None), seen)
 
-    def _keep(self, key: BranchKey, seen: Seen) -> None:
+    def _keep(self, key: BranchKey, seen: Preflight) -> None:
         self._seen[key] = seen
         if len(self._seen) > self._size:
             self._seen.popitem(last=False)

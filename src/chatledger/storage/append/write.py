@@ -116,7 +116,7 @@ class Written:
     touched: bool
 
 
-class Moved:
+class TryAgain:
     """Another writer changed the branch after the judgement, so nothing was written. The caller judges again."""
 
 
@@ -140,7 +140,7 @@ def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapp
     return {name: encryption.encrypt(name, TABLES[name], own, *place) for name, own in rows.items()}
 
 
-def write(sql: WriteSql, plan: Plan, *, locked: bool = False) -> Written | Moved:
+def write(sql: WriteSql, plan: Plan, *, locked: bool = False) -> Written | TryAgain:
     """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get separate statements,
     which can report the stored version. Raises VersionConflict.
     """
@@ -184,7 +184,7 @@ def tip_columns(tip: Tip) -> dict[str, Any]:
 # --- In one statement, on PostgreSQL ----------------------------------------------------------------------------------
 
 
-def _write_at_once(sql: WriteSql, plan: Plan) -> Written | Moved:
+def _write_at_once(sql: WriteSql, plan: Plan) -> Written | TryAgain:
     template, parameters = one_statement(plan)
     try:
         rows = sql.fetch(template, parameters)
@@ -241,9 +241,9 @@ def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
     return Filled(columns, plan.touches, runs, interrupts, ends, branches, forms, unless), parameters
 
 
-def read_written(rows: Sequence[Row]) -> Written | Moved:
+def read_written(rows: Sequence[Row]) -> Written | TryAgain:
     tips, touched = rows[0]
-    return Written(bool(touched)) if tips else Moved()
+    return Written(bool(touched)) if tips else TryAgain()
 
 
 def raise_run_conflict(requests: Sequence[AppendRequest], error: Exception) -> None:
@@ -453,7 +453,7 @@ def insert_from(source: Source, columns: Columns) -> str:
 # --- In one statement for each table: on SQLite, and where the tables are distributed by tenant -----------------------
 
 
-def _write_by_table(sql: WriteSql, plan: Plan) -> Written | Moved:
+def _write_by_table(sql: WriteSql, plan: Plan) -> Written | TryAgain:
     """Inside a transaction, which ends if this raises. On SQLite the guard can only fail if the caller judged on a tip
     from outside of the transaction.
     """
@@ -462,7 +462,7 @@ def _write_by_table(sql: WriteSql, plan: Plan) -> Written | Moved:
     if not (
         _make_branch(sql, plan.new_branch, place) if plan.new_branch else move_tip(sql, plan.request.tenant, place)
     ):
-        return Moved()
+        return TryAgain()
     touched = sql.fetch(f"{TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})

@@ -15,7 +15,7 @@ from chatledger.errors import InvalidCursor, RuleViolation, StorageError, Thread
 from chatledger.models import BACK, ChatMessage, Thread
 from chatledger.models.base import refusing
 from chatledger.rules import Judged, Judgement, Links, Tip, advance, linked_call
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import Terms, make_request
 from chatledger.storage.append.write import UPDATE_TIP, plan_rows, tip_columns
 from chatledger.storage.databases.scope import Scope
@@ -71,7 +71,7 @@ def copy_thread(sql: WriteSql, source: Window, thread_id: str, at: At, given: di
     return Made(find_thread(sql, tenant, thread_id) or thread, seen)
 
 
-def _copy_messages(sql: WriteSql, source: Window, at: At, thread: Thread, made: Seen) -> Seen:
+def _copy_messages(sql: WriteSql, source: Window, at: At, thread: Thread, made: Preflight) -> Preflight:
     """Return the preflight of the copy as it then is. Raises BranchNotFound, InvalidCursor, RuleViolation for a message
     that is still partial, and a retryable StorageError if messages of the source were changed or removed meanwhile.
     """

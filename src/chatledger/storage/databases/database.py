@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from chatledger.models import Appended
 from chatledger.storage.append.attempt import attempt_locked
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
@@ -57,7 +57,7 @@ class Database(ABC):
     async def history(self, window: Window) -> Section:
         return await self.read(window.tenant, lambda sql: load_history(sql, window), snapshot=True)
 
-    def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:  # noqa: B027 - nothing to do without a tip cache
+    def learn(self, tenant: Tenant, thread: str, seen: Preflight) -> None:  # noqa: B027 - nothing to do without a tip cache
         """Cache the tip of a thread that was just created, so that its first append needs no preflight."""
 
 
@@ -101,7 +101,7 @@ class OpenDatabase(Database):
         """The states of these threads, of any tenants, for the poll of the followers."""
         return await self.read(followed[0][0], lambda sql: read_states(sql, followed))
 
-    def twin(self) -> OpenDatabase:
+    def copy_for_other_loops(self) -> OpenDatabase:
         """The same database with a small pool of its own, for another event loop. Only a database with `one_loop` has
         one.
         """

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from chatledger.errors import StorageError
 from chatledger.storage.databases.database import Database
-from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, is_locked, translate
+from chatledger.storage.drivers.errors import commit_outcome_unknown, in_greenlet, is_locked, translate
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, reading
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import set_tenant
@@ -36,14 +36,14 @@ class ExternalConnection(Database):
         check: bool = False,
         secured: bool = False,
         distributed: bool = False,
-        patience: float = 0.0,
+        lock_timeout: float = 0.0,
     ) -> None:
         """With `check`, the first use checks that a caller's connection is in a real transaction. With `secured`, each
         call first sets its tenant for row-level security, because other tenants may use the same connection. With
-        `distributed`, the tables are distributed by tenant, so each statement writes one table. `patience`: the seconds
-        in which a write may wait for locks anew.
+        `distributed`, the tables are distributed by tenant, so each statement writes one table. `lock_timeout`: the
+        seconds in which a write may wait for locks anew.
         """
-        self._patience = patience
+        self._lock_timeout = lock_timeout
         self._connection = connection
         self._schema = schema
         self._check = check
@@ -55,7 +55,7 @@ class ExternalConnection(Database):
         return await self._alone(tenant, reading(work))
 
     async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self._lock_timeout
         while True:
             try:
                 return await self._alone(tenant, lambda sql: _in_savepoint(sql, work))
@@ -108,7 +108,7 @@ async def begin_transaction(
     *,
     secured: Tenant | None = None,
     distributed: bool = False,
-    patience: float = 0.0,
+    lock_timeout: float = 0.0,
 ) -> AsyncIterator[ExternalConnection]:
     """A transaction of the ledger's own through SQLAlchemy. With `secured`, row-level security works for that tenant.
 
@@ -120,13 +120,13 @@ async def begin_transaction(
             if secured is not None:
                 await connection.exec_driver_sql(set_tenant(secured.key))
             try:
-                yield ExternalConnection(connection, schema, distributed=distributed, patience=patience)
+                yield ExternalConnection(connection, schema, distributed=distributed, lock_timeout=lock_timeout)
                 done = True
             except Exception as error:
                 own = error
                 raise
     except Exception as error:
-        ours = (commit_unheard(error) if done else None) or translate(error)
+        ours = (commit_outcome_unknown(error) if done else None) or translate(error)
         if error is own or ours is None:
             raise
         raise ours from error

@@ -22,12 +22,12 @@ from chatledger.arguments import Kind
 from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, StorageError, TenantOnly
 from chatledger.models import Appended, Limits, Metrics, RulesLevel
 from chatledger.storage.append.gone import SlowDigests, with_digests
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest, Terms
 from chatledger.storage.databases.begun import BEGUN, begun, refuse_inside_transaction
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
-from chatledger.storage.databases.loops.served import Abroad
+from chatledger.storage.databases.loops.served import OtherLoops
 from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.postgresql.replica import Replica
 from chatledger.storage.databases.states import Followed
@@ -203,7 +203,7 @@ class Scope:
         if self.guard is not None:
             encryption.remember_marked()
 
-    def learn(self, thread: str, seen: Seen) -> None:
+    def learn(self, thread: str, seen: Preflight) -> None:
         """Cache the tip of a thread that was just created; `thread` is the key as stored."""
         self._here().learn(self.tenant, thread, seen)
 
@@ -234,7 +234,7 @@ class Guard:
         self._loop = asyncio.get_running_loop() if database.one_loop else None
         self._process = os.getpid()
         self._turn = threading.Lock()
-        self._abroad: Abroad | None = None
+        self._other_loops: OtherLoops | None = None
         self._pollers: dict[asyncio.AbstractEventLoop, Poller] = {}
         self._listens = listens
         self._hints = Hints(database.connect, self._hear, listens=listens) if notify else None
@@ -247,7 +247,7 @@ class Guard:
 
     def metrics(self) -> Metrics:
         database = self.database
-        abroad = self._abroad
+        abroad = self._other_loops
         queue_length = database.queue_length + (0 if abroad is None else abroad.database.queue_length)
         running = self._running + (0 if abroad is None else abroad.running)
         cells = self._keys.counts.read()
@@ -272,11 +272,11 @@ class Guard:
                 self._send(one)
 
     def _send(self, followed: Followed) -> None:
-        if self._hints is None or not self._is_abroad():
+        if self._hints is None or not self._in_other_loop():
             assert self._hints is not None
             self._hints.send(followed)
         else:
-            self._reach().send(followed)
+            self._open_other_loops().send(followed)
 
     def poller(self) -> Poller:
         """The poller of this event loop. It receives hints from the first call on, so a follower asks for it before it
@@ -284,8 +284,8 @@ class Guard:
         """
         self.reading()
         if self._hints is not None:
-            if self._is_abroad():
-                self._reach().listen()
+            if self._in_other_loop():
+                self._open_other_loops().listen()
             else:
                 self._hints.listen()
         loop = asyncio.get_running_loop()
@@ -308,18 +308,18 @@ class Guard:
         self._refuse_closed()
         if self.database.one_connection:  # a read would wait for the open transaction, as a write does
             refuse_inside_transaction(self.database)
-        return self._reach() if self._is_abroad() else self
+        return self._open_other_loops() if self._in_other_loop() else self
 
     def writing(self) -> AbstractContextManager[OpenDatabase]:
         """Enter this for the time of a write. Raises StorageError if no write is allowed now."""
         self._refuse_closed()
         if BEGUN.get() is not None:  # asked here, so that an append enters no other file
             refuse_inside_transaction(self.database)
-        return self._reach() if self._is_abroad() else self
+        return self._open_other_loops() if self._in_other_loop() else self
 
     def here(self) -> OpenDatabase:
         """The database for the loop that is running."""
-        return self._reach().database if self._is_abroad() else self.database
+        return self._open_other_loops().database if self._in_other_loop() else self.database
 
     def __enter__(self) -> OpenDatabase:
         self._running += 1
@@ -331,7 +331,7 @@ class Guard:
 
     def _tell_end(self) -> None:
         """Wake `close` if it waits for the last call."""
-        if self._closed and not self._running and (self._abroad is None or not self._abroad.running):
+        if self._closed and not self._running and (self._other_loops is None or not self._other_loops.running):
             with suppress(RuntimeError):  # it does not wait any more, and its loop is closed
                 self._closer.call_soon_threadsafe(self._none_running.set)
 
@@ -339,32 +339,32 @@ class Guard:
         if self._closed:
             raise _closed()
 
-    def _is_abroad(self) -> bool:
+    def _in_other_loop(self) -> bool:
         """Whether the running loop is not the connections' loop. A call in it would wait for answers that reach only
         the loop that opened the connections.
         """
         return self._loop is not None and self._loop is not asyncio.get_running_loop()
 
-    def _reach(self) -> Abroad:
+    def _open_other_loops(self) -> OtherLoops:
         if self._process != os.getpid():
             raise StorageError("this process was forked after the ledger was opened; open a ledger in this process")
         with self._turn:
-            if self._abroad is None:
+            if self._other_loops is None:
                 self._refuse_closed()
-                self._abroad = Abroad(
-                    self.database.twin(),
+                self._other_loops = OtherLoops(
+                    self.database.copy_for_other_loops(),
                     self._tell_end,
                     self._hear if self._hints is not None else None,
                     listens=self._listens,
                 )
-            return self._abroad
+            return self._other_loops
 
     async def close(self, timeout: float) -> None:
         """Refuse every later call, wait up to `timeout` seconds for the calls that are running, and close the
         connections.
         """
         refuse_inside_transaction(self.database)
-        if self._is_abroad():
+        if self._in_other_loop():
             raise StorageError(
                 "a ledger's connections belong to the event loop that opened it; close this ledger in that loop"
             )
@@ -383,8 +383,8 @@ class Guard:
         finally:
             if self._hints is not None:
                 await self._hints.close()
-            if self._abroad is not None:
-                await self._abroad.close()
+            if self._other_loops is not None:
+                await self._other_loops.close()
             await self.database.close()
             if self.replica is not None:
                 await self.replica.database.close()

@@ -33,7 +33,7 @@ from chatledger.ids import derived_id
 from chatledger.models import ChatMessage, Delta, Loss, State, Usage
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.json import json_problem
-from chatledger.storage.append.partial import Held
+from chatledger.storage.append.partial import HeldDraft
 from chatledger.storage.append.request import LEASE, AppendRequest, in_run
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
@@ -139,7 +139,7 @@ class Draft:
         self._fed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._failure: ChatLedgerError | None = None
-        self._held: Held | None = None
+        self._held: HeldDraft | None = None
         self._before: EncodedMessage | None = None
         self._unwritten = self._bytes = 0
         self._tried_at = 0.0

@@ -16,7 +16,7 @@ from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel, Usage
 from chatledger.rules import Judgement, Tip, complete, grow, judge
 from chatledger.storage.append.attempt import as_stored
-from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
+from chatledger.storage.append.partial import HeldDraft, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import plan_rows
 from chatledger.storage.drafts.open_drafts import interrupt_partial
@@ -30,7 +30,7 @@ from chatledger.storage.schema.text import encode_key
 _ATTEMPTS = 4
 """Attempts of a write. Other writes to the branch, such as outputs, move its stamp too; more in a row are unlikely."""
 
-Done: TypeAlias = tuple[Held, EncodedMessage, Sequence[ChatMessage]]
+Done: TypeAlias = tuple[HeldDraft, EncodedMessage, Sequence[ChatMessage]]
 """The new tip of the branch, the new content of the draft's row, and the messages as stored."""
 
 
@@ -47,7 +47,7 @@ class DraftWrite:
     level: RulesLevel | None = None
     usage: Usage | None = None
 
-    def write(self, sql: WriteSql, held: Held | None, before: EncodedMessage | None) -> Done:
+    def write(self, sql: WriteSql, held: HeldDraft | None, before: EncodedMessage | None) -> Done:
         """Raises DraftLost, RuleViolation and EncryptionError. `held` is the tip as the last write left it, `before`
         the stored content of the draft's row; None if they are unknown.
         """
@@ -69,7 +69,7 @@ class DraftWrite:
     def _attempt(
         self,
         sql: WriteSql,
-        held: Held,
+        held: HeldDraft,
         rows: Sequence[EncodedMessage],
         before: EncodedMessage | None,
     ) -> Done | None:
@@ -105,9 +105,9 @@ class DraftWrite:
         placed = zip(judgement.messages, request.rows, strict=True)
         stored = [as_stored(request, key.branch, judged, row) for judged, row in placed]
         own = own.model_copy(update={"violations": list(broken)})
-        return Held(tip, stamp, held.rules), rows[0], [own, *stored]
+        return HeldDraft(tip, stamp, held.rules), rows[0], [own, *stored]
 
-    def _interrupt(self, sql: WriteSql, held: Held | None, before: EncodedMessage | None) -> Done:
+    def _interrupt(self, sql: WriteSql, held: HeldDraft | None, before: EncodedMessage | None) -> Done:
         """Write all fed pieces, even if they break a rule; then mark the last message as interrupted and answer
         its calls.
         """
@@ -127,7 +127,7 @@ class DraftWrite:
         if self.usage is not None and self.opened.run_id is not None:
             count_usage(sql, self.request.tenant, self.opened.run_id, self.usage)
 
-    def _find_held(self, sql: WriteSql) -> Held | None:
+    def _find_held(self, sql: WriteSql) -> HeldDraft | None:
         """None if the message is no longer partial. Raises DraftLost if another draft writes it now."""
         held = find_held(sql, self._key(self.opened))
         if held is not None and (held.tip.lease is None or held.tip.lease.writer != self.request.draft):
@@ -141,7 +141,7 @@ class DraftWrite:
         wanted = [(message.state, row) for message, row in zip(self.messages, rows, strict=True)]
         if [(message.state, encode_message(message)) for message in stored] != wanted:
             raise self._lost()
-        return Held(Tip(), 0, None), rows[0], stored
+        return HeldDraft(Tip(), 0, None), rows[0], stored
 
     def _lost(self) -> DraftLost:
         return DraftLost(self.request.thread_id, self.opened.branch or 0, self.opened.seq or 0)

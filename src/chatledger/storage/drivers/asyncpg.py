@@ -172,7 +172,7 @@ class AsyncpgConnections:
         self.secured = secured
         self.distributed = distributed
         self.timeout = timeout
-        self.silence: float = timeout / 2
+        self.response_timeout: float = timeout / 2
         """Seconds without an answer after which a connection counts as lost, if the answer is certain to be small. It
         is half of the limit, so that there is time for a second attempt.
         """
@@ -255,7 +255,7 @@ class AsyncpgConnections:
         return lock_wait(self.timeout)
 
     @property
-    def _patience(self) -> str:
+    def _lock_limit(self) -> str:
         return f"; SET LOCAL lock_timeout = {math.ceil(self.timeout * 1000)}"
 
     async def _return(self, connection: PoolProxiedConnection) -> None:
@@ -370,12 +370,12 @@ class AsyncpgConnections:
         with self._checked_out(timeout) as (sql, driver):
             if first is not None:
                 first(sql)
-            driver.run(begin + self._patience if patient and self._owned else begin, self.silence)
+            driver.run(begin + self._lock_limit if patient and self._owned else begin, self.response_timeout)
             try:
                 yield sql
             except Exception as error:
                 if not is_spoilt(error):
-                    driver.run("ROLLBACK", self.silence)
+                    driver.run("ROLLBACK", self.response_timeout)
                 raise
             driver.run("COMMIT", timeout)
 

@@ -211,7 +211,7 @@ def is_locked(error: BaseException) -> bool:
     return getattr(_driver_error(error), "sqlstate", None) == "55P03"
 
 
-def commit_unheard(error: BaseException) -> StorageError | None:
+def commit_outcome_unknown(error: BaseException) -> StorageError | None:
     """The error to raise if the connection was lost at COMMIT, since nobody knows whether the COMMIT happened. None for
     any other error.
     """

@@ -10,7 +10,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-PATIENCE = 2.0
+CANCEL_TIMEOUT = 2.0
 """Seconds that a cancel request may take."""
 _requests: set[asyncio.Task[None]] = set()
 """Those under way, of all event loops."""
@@ -38,7 +38,7 @@ async def _cancel(address: Any, parameters: Any, pid: int, secret: int) -> None:
     from asyncpg import connect_utils
 
     with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(CANCEL_TIMEOUT):
             loop = asyncio.get_running_loop()
             key = {"backend_pid": pid, "backend_secret": secret}
             await connect_utils._cancel(loop=loop, addr=address, params=parameters, **key)  # noqa: SLF001

@@ -47,7 +47,7 @@ PREVIEW_CHARACTERS = 200
 _POSITIONS = 50
 """How far back from the end of its branch a preview is looked for."""
 _LONGEST_ESCAPE = len("\\ud800")
-_SEALED_BYTES = 8_192
+_CIPHERTEXT_BYTES = 8_192
 """Ciphertext is opened whole or not at all. The text of a longer cell has no preview."""
 _COLUMNS = tuple(column for column in threads.c if column.name != "tenant_id")
 
@@ -70,7 +70,7 @@ def _beginning(cell: str) -> str:
     """
     return f"""CASE substr({cell}, 1, 1)
     WHEN '{ESCAPE_MARK}' THEN substr({cell}, 1, {1 + PREVIEW_CHARACTERS * _LONGEST_ESCAPE})
-    WHEN '{CIPHERTEXT_MARK}' THEN CASE WHEN {{bytes}}({cell}) <= {_SEALED_BYTES} THEN {cell} END
+    WHEN '{CIPHERTEXT_MARK}' THEN CASE WHEN {{bytes}}({cell}) <= {_CIPHERTEXT_BYTES} THEN {cell} END
     ELSE substr({cell}, 1, {PREVIEW_CHARACTERS}) END"""
 
 
@@ -94,7 +94,7 @@ SELECT {", ".join(f"t.{column.name}" for column in _COLUMNS)}, b.lineage, b.last
 _TYPES: tuple[Any, ...] = (
     *_COLUMNS,
     *(branches.c[name] for name in ("lineage", "last_seq", "absent")),
-    *(messages.c[name].label(f"said_{name}") for name in ("branch", "seq", "text")),
+    *(messages.c[name].label(f"preview_{name}") for name in ("branch", "seq", "text")),
     *(message_parts.c[name].label(f"part_{name}") for name in ("idx", "text")),
     *(column(name, BigInteger()) for name in (SIZE, FOUND)),
 )
@@ -244,15 +244,15 @@ def _to_thread(tenant: Tenant, row: Row) -> Thread:
 
 
 def _preview(tenant: Tenant, row: Row) -> str | None:
-    place = {"thread_id": row["thread_id"], "branch": row["said_branch"], "seq": row["said_seq"]}
+    place = {"thread_id": row["thread_id"], "branch": row["preview_branch"], "seq": row["preview_seq"]}
     if row["part_text"] is not None:
         found = decrypt_values(tenant, message_parts, {"text": row["part_text"]}, **place, idx=row["part_idx"])
-    elif row["said_text"] is not None:
-        found = decrypt_values(tenant, messages, {"text": row["said_text"]}, **place)
+    elif row["preview_text"] is not None:
+        found = decrypt_values(tenant, messages, {"text": row["preview_text"]}, **place)
     else:
         return None
-    said: str = found["text"]
-    return said[:PREVIEW_CHARACTERS]  # an escape that the statement cut in two lies behind these
+    text: str = found["text"]
+    return text[:PREVIEW_CHARACTERS]  # an escape that the statement cut in two lies behind these
 
 
 # --- Lists ------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from chatledger.errors import IdConflict, ThreadNotFound
 from chatledger.models import Thread
 from chatledger.storage.append.create import create_thread
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import Creation, Terms, make_request
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.lists.thread_list import find_thread
@@ -23,7 +23,7 @@ class Made:
     """`seen` is the preflight of the first append; None if the thread existed already."""
 
     thread: Thread
-    seen: Seen | None = None
+    seen: Preflight | None = None
 
 
 def make_thread(sql: WriteSql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -> Made:

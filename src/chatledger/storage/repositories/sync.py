@@ -33,9 +33,9 @@ class Comparison:
     difference: str | None = None
 
 
-def compare(history: Section, messages: Sequence[ChatMessage], *, answers_anew: bool = False) -> Comparison:
+def compare(history: Section, messages: Sequence[ChatMessage], *, replace_synthetic: bool = False) -> Comparison:
     """The ledger made the synthetic results, so a sender that does not know them may leave them out. With
-    `answers_anew`, results of the batch that come where synthetic ones stand at the end are a difference.
+    `replace_synthetic`, results of the batch that come where synthetic ones stand at the end are a difference.
     """
     same = after = synthetic = 0
     for stored in history.messages:
@@ -48,7 +48,7 @@ def compare(history: Section, messages: Sequence[ChatMessage], *, answers_anew: 
             differs = f"message {same} of the batch differs from seq {seq}"
             missing = f"the batch ends before seq {seq}"
             return _cut(messages, same, after, synthetic, differs if same < len(messages) else missing)
-    anew = answers_anew and synthetic > 0 and _answers(messages, same)
+    anew = replace_synthetic and synthetic > 0 and _answers(messages, same)
     return _cut(messages, same, after, synthetic, f"message {same} of the batch is another result" if anew else None)
 
 

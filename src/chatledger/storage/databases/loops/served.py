@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from chatledger.models import Appended
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
@@ -47,7 +47,7 @@ class Served(Database):
     async def history(self, window: Window) -> Section:
         return await self._thread.serve(lambda: self._database.history(window))
 
-    def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
+    def learn(self, tenant: Tenant, thread: str, seen: Preflight) -> None:
         async def learn() -> None:
             self._database.learn(tenant, thread, seen)
 
@@ -95,14 +95,14 @@ class ServedDatabase(Served, OpenDatabase):
         await self._thread.serve(self._open.close)
 
 
-class Abroad:
-    """Gives all other event loops access to a database: its twin, in its own loop. As a context manager it gives the
+class OtherLoops:
+    """Gives all other event loops access to a database: its copy, in its own loop. As a context manager it gives the
     database and counts the running calls.
     """
 
     def __init__(
         self,
-        twin: OpenDatabase,
+        copy: OpenDatabase,
         ended: Callable[[], None],
         heard: Callable[[set[str] | None], None] | None,
         *,
@@ -110,11 +110,11 @@ class Abroad:
     ) -> None:
         """`ended`: called after each call. `heard`: called with the hints; None without any."""
         self._thread = LoopThread("chatledger-loops")
-        self.database: ServedDatabase = ServedDatabase(twin, self._thread)
+        self.database: ServedDatabase = ServedDatabase(copy, self._thread)
         self.running: int = 0
         self._turn = threading.Lock()
         self._ended = ended
-        self._hints = None if heard is None else Hints(twin.connect, heard, listens=listens)
+        self._hints = None if heard is None else Hints(copy.connect, heard, listens=listens)
 
     def __enter__(self) -> OpenDatabase:
         with self._turn:

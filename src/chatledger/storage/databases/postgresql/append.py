@@ -28,15 +28,15 @@ from chatledger.storage.append.attempt import (
     appended,
     attempt,
     plan_on_cached_tip,
-    seen_after,
+    preflight_after,
 )
 from chatledger.storage.append.create import creating_statement, new_thread, read_created
-from chatledger.storage.append.preflight import Seen, preflight
+from chatledger.storage.append.preflight import Preflight, preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import (
-    Moved,
     Plan,
+    TryAgain,
     Written,
     one_statement,
     raise_run_conflict,
@@ -44,7 +44,7 @@ from chatledger.storage.append.write import (
     write,
 )
 from chatledger.storage.databases.postgresql.stalled import NoTurn, Stalled
-from chatledger.storage.databases.postgresql.unanswered import ANYTHING, NO_THREAD, Unheard, guard_of
+from chatledger.storage.databases.postgresql.unanswered import ANYTHING, NO_THREAD, Unanswered, guard_of
 from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.drivers.asyncpg import LONG, AsyncpgConnections, Checkout, is_spoilt
 from chatledger.storage.drivers.errors import (
@@ -84,7 +84,7 @@ class Progress:
     sent: bool = False
     guard: int = ANYTHING
     until: float = math.inf
-    seen: Seen | None = None
+    seen: Preflight | None = None
 
 
 class PostgresqlAppend:
@@ -94,15 +94,15 @@ class PostgresqlAppend:
         turns = connections.patient_places
         self.stalled: Stalled | None = None if turns is None else Stalled(turns)
 
-    async def until_known(self, request: AppendRequest, *, unheard: Unheard | None, since: float) -> Appended:
+    async def until_known(self, request: AppendRequest, *, unanswered: Unanswered | None, since: float) -> Appended:
         """Try until the outcome is known. Raises the errors of the judgement, StorageError, and OutcomeUnknown past the
         time limit, or in place of a refusal while an earlier attempt may still be stored.
 
-        `unheard`: the statements of the append that were sent before. The first attempt then looks for it under the
+        `unanswered`: the statements of the append that were sent before. The first attempt then looks for it under the
         lock. `since` is the time at which the append began to wait for its turn, and the limit counts from there.
         """
         retries: Retries | None = None
-        number, cause, first = 0, None, unheard is None
+        number, cause, first = 0, None, unanswered is None
         timeout = self._connections.timeout
         until = max(since + timeout, time.monotonic() + _AT_LEAST)
         while True:
@@ -117,21 +117,21 @@ class PostgresqlAppend:
                     self.stalled.note(request)
                     number, retries = max(number, 1), retries or Retries(timeout, since=since)
                     if time.monotonic() > self._patient(until) or not await retries.next():
-                        raise await _locked_out(request, unheard, timeout, until) from error
+                        raise await _locked_out(request, unanswered, timeout, until) from error
                     note_retry(self._connections.counters, error)
                     continue
                 if isinstance(error, NoTurn):
-                    raise await _locked_out(request, unheard, timeout, until) from cause
+                    raise await _locked_out(request, unanswered, timeout, until) from cause
                 if isinstance(error, NoPlace):  # it has waited for as long as it may
-                    raise _given_up(request, unheard, error) from error
+                    raise _given_up(request, unanswered, error) from error
                 if _repeatable(error) is None:
-                    if unheard is not None and unheard.may_write(request, progress.seen):
+                    if unanswered is not None and unanswered.may_write(request, progress.seen):
                         raise OutcomeUnknown(request.ids, _MAY_RUN) from error
                     raise
                 lost, cause, failed = is_away(error), error, error
                 if lost and progress.sent:
-                    unheard = unheard or Unheard()
-                    unheard.add(progress.guard)
+                    unanswered = unanswered or Unanswered()
+                    unanswered.add(progress.guard)
             else:
                 if isinstance(done, Attempted):
                     self._tips.remember(request, done.now)
@@ -141,9 +141,9 @@ class PostgresqlAppend:
             if lost:
                 retries = retries or Retries(timeout, since=since, least=_AT_LEAST)
                 if self._connections.closed or not await retries.next(unused=self._connections.unused):
-                    raise _given_up(request, unheard, cause) from cause
+                    raise _given_up(request, unanswered, cause) from cause
             elif number >= ATTEMPTS:
-                if unheard is not None and unheard.may_write(request, progress.seen):
+                if unanswered is not None and unanswered.may_write(request, progress.seen):
                     raise OutcomeUnknown(request.ids, _MAY_RUN) from cause
                 raise StorageError(
                     f"other writers changed the branch during each of {ATTEMPTS} attempts; try again", retryable=True
@@ -154,7 +154,7 @@ class PostgresqlAppend:
         """The time until which an attempt may wait for a lock anew: later, no answer would come in time."""
         return until - 2 * self._connections.lock_wait
 
-    async def _attempt(self, request: AppendRequest, progress: Progress, *, first: bool) -> Attempted | Moved:
+    async def _attempt(self, request: AppendRequest, progress: Progress, *, first: bool) -> Attempted | TryAgain:
         cached = self._tips.take(request) if first else None
         if cached is not None:
             plan = await _apart(request, plan_on_cached_tip, request, cached)
@@ -162,21 +162,21 @@ class PostgresqlAppend:
                 progress.guard = plan.stamp
                 with suppress(RunConflict, VersionConflict):  # an attempt with a preflight raises it if it is real
                     written = await self._write_plan(plan, progress)
-                    if isinstance(written, Moved):
+                    if isinstance(written, TryAgain):
                         return written
-                    return Attempted(appended(plan), seen_after(plan, cached, written))
+                    return Attempted(appended(plan), preflight_after(plan, cached, written))
         seen = None
         if first and cached is None and request.creation is not None and not self._connections.distributed:
             created = await self._create(request, progress)
-            if isinstance(created, (Attempted, Moved)):
+            if isinstance(created, (Attempted, TryAgain)):
                 return created
             seen = created
         lock = not first or self._connections.distributed
         return await greenlet_spawn(self._preflight_and_write, request, progress, lock, seen)
 
-    async def _create(self, request: AppendRequest, progress: Progress) -> Attempted | Moved | Seen | None:
-        """Create the thread with the messages, or read what a preflight would read; Moved if neither is possible. None
-        if the batch cannot begin a thread.
+    async def _create(self, request: AppendRequest, progress: Progress) -> Attempted | TryAgain | Preflight | None:
+        """Create the thread with the messages, or read what a preflight would read; TryAgain if neither is possible.
+        None if the batch cannot begin a thread.
         """
         seen = new_thread(request)
         plan = await _apart(request, plan_on_cached_tip, request, seen)
@@ -187,10 +187,12 @@ class PostgresqlAppend:
         try:
             created = await self.run_at_once([request], statement, partial(read_created, request), progress)
         except RunConflict:  # perhaps of a thread that exists by now
-            return Moved()
-        return Attempted(appended(plan), seen_after(plan, seen, created)) if isinstance(created, Written) else created
+            return TryAgain()
+        return (
+            Attempted(appended(plan), preflight_after(plan, seen, created)) if isinstance(created, Written) else created
+        )
 
-    def _write_plan(self, plan: Plan, progress: Progress) -> Coroutine[Any, Any, Written | Moved]:
+    def _write_plan(self, plan: Plan, progress: Progress) -> Coroutine[Any, Any, Written | TryAgain]:
         """It returns the coroutine of either write, since each coroutine on the way would cost time."""
         if self._connections.distributed:
             return greenlet_spawn(self._write_by_table, plan, progress)
@@ -198,12 +200,12 @@ class PostgresqlAppend:
             return self._write_values(plan, progress)
         return self.run_at_once([plan.request], one_statement(plan), read_written, progress)
 
-    async def _write_values(self, plan: Plan, progress: Progress) -> Written | Moved:
+    async def _write_values(self, plan: Plan, progress: Progress) -> Written | TryAgain:
         """With the values of kv, which the statement encrypts."""
         statement = await _apart(plan.request, one_statement, plan)
         return await self.run_at_once([plan.request], statement, read_written, progress)
 
-    def _write_by_table(self, plan: Plan, progress: Progress) -> Written | Moved:
+    def _write_by_table(self, plan: Plan, progress: Progress) -> Written | TryAgain:
         """The write in a transaction of its own, inside a greenlet."""
         with self._begin(plan.request, progress, transaction=True) as sql:
             progress.sent = True
@@ -232,8 +234,8 @@ class PostgresqlAppend:
         return read(rows)
 
     def _preflight_and_write(
-        self, request: AppendRequest, progress: Progress, lock: bool, seen: Seen | None = None
-    ) -> Attempted | Moved:
+        self, request: AppendRequest, progress: Progress, lock: bool, seen: Preflight | None = None
+    ) -> Attempted | TryAgain:
         """One attempt with a preflight, inside a greenlet. With `lock`, in a transaction that locks the branch."""
         progress.sent = False
         with self._begin(request, progress, transaction=lock) as sql:
@@ -256,8 +258,11 @@ class PostgresqlAppend:
         """The seconds without an answer after which the connection counts as lost. No append waits longer than its own
         limit.
         """
-        silence = self._connections.silence + sum([request.characters for request in requests]) / _CHARACTERS_A_SECOND
-        return min(silence, max(progress.until - time.monotonic(), _AT_LEAST))
+        response_timeout = (
+            self._connections.response_timeout
+            + sum([request.characters for request in requests]) / _CHARACTERS_A_SECOND
+        )
+        return min(response_timeout, max(progress.until - time.monotonic(), _AT_LEAST))
 
 
 async def _apart(request: AppendRequest, work: Callable[..., T], *given: Any) -> T:
@@ -291,13 +296,15 @@ def _repeatable(error: Exception) -> Failure | None:
     return None if failure.kind is Kind.UNIQUE and not known_key else failure
 
 
-async def _locked_out(request: AppendRequest, unheard: Unheard | None, seconds: float, until: float) -> ChatLedgerError:
+async def _locked_out(
+    request: AppendRequest, unanswered: Unanswered | None, seconds: float, until: float
+) -> ChatLedgerError:
     """The error of an append that found its thread locked until its time limit. It comes no earlier, so that the
     appends behind it, which have nothing better to do, do not try in turn.
     """
     await asyncio.sleep(max(0, until - time.monotonic()))
     what = f"another transaction held a lock until the time limit of {seconds:g} s"
-    if unheard is not None:
+    if unanswered is not None:
         return OutcomeUnknown(request.ids, f"no answer came, and then {what}")
     return StorageError(f"the append is not stored: {what}, on the thread's branch or a table", retryable=True)
 
@@ -305,7 +312,7 @@ async def _locked_out(request: AppendRequest, unheard: Unheard | None, seconds: 
 _MAY_RUN = "no answer came, so it may still be stored, although another attempt was refused"
 
 
-def _given_up(request: AppendRequest, unheard: Unheard | None, cause: Exception | None) -> ChatLedgerError:
+def _given_up(request: AppendRequest, unanswered: Unanswered | None, cause: Exception | None) -> ChatLedgerError:
     """The error of an append past its time limit. If nothing was sent that writes, its outcome is not unknown."""
-    ours = None if unheard or cause is None else translate(cause)
+    ours = None if unanswered or cause is None else translate(cause)
     return ours or OutcomeUnknown(request.ids)

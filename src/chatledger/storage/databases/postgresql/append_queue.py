@@ -1,9 +1,9 @@
 """The queues in which the appends of one process wait before they reach PostgreSQL. Each tenant has its own.
 
-While no statement of the tenant is in flight, an append runs immediately and alone. Appends that arrive meanwhile share
+While no statement of the tenant is running, an append runs immediately and alone. Appends that arrive meanwhile share
 a statement: one statement for sixteen turns costs the server a quarter of sixteen statements. Appends to one thread
 take turns: without turns each would write on a tip that another has just moved, and would have to try again. An append
-that cannot share a statement waits for its thread only, and does not count as in flight.
+that cannot share a statement waits for its thread only, and does not count as running.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any, NamedTuple, Protocol, Self
 from chatledger.errors import ChatLedgerError, OutcomeUnknown, StorageError
 from chatledger.models import Appended
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.databases.postgresql.unanswered import ANYTHING, Unheard
+from chatledger.storage.databases.postgresql.unanswered import ANYTHING, Unanswered
 
 GROUP = 64
 """Maximum number of appends that share a statement."""
 CHARACTERS = 1_000_000
 """Maximum number of characters in all texts of a group. A larger append runs alone."""
 IN_FLIGHT = 3
-"""Maximum number of a tenant's statements in flight, while appends wait that may share one. With more, fewer appends
+"""Maximum number of a tenant's running statements, while appends wait that may share one. With more, fewer appends
 would share each.
 """
-PATIENCE = 0.05
-"""Seconds after which a statement no longer counts as in flight: it may wait for a lock of somebody else's."""
+STALLED_AFTER = 0.05
+"""Seconds after which a statement no longer counts as running: it may wait for a lock of somebody else's."""
 
 
 class Together(Protocol):
@@ -58,13 +58,13 @@ class Together(Protocol):
 @dataclass(frozen=True, slots=True)
 class Shared:
     """The outcomes of the appends that a statement did, by index. `again` are others that may be judged anew together;
-    of the rest, the first of each thread runs alone. `unheard` are those that were sent without an answer, each with
+    of the rest, the first of each thread runs alone. `unanswered` are those that were sent without an answer, each with
     the stamp of the branch with which it would still be written.
     """
 
     done: Mapping[int, Appended | ChatLedgerError]
     again: Collection[int] = ()
-    unheard: Mapping[int, int] = field(default_factory=dict)
+    unanswered: Mapping[int, int] = field(default_factory=dict)
 
 
 class AppendQueues:
@@ -78,12 +78,12 @@ class AppendQueues:
         """The number of appends that wait for their turn."""
         return sum(queue.length for queue in self._queues.values())
 
-    def turn(self, request: AppendRequest) -> Turn:
+    def slot(self, request: AppendRequest) -> QueueSlot:
         tenant = request.tenant.key
         queue = self._queues.get(tenant)
         if queue is None:
             queue = self._queues[tenant] = AppendQueue(self._appends, partial(self._queues.pop, tenant))
-        return Turn(queue, request)
+        return QueueSlot(queue, request)
 
 
 class AppendQueue:
@@ -96,14 +96,14 @@ class AppendQueue:
         """By thread: the appends that wait. A thread with an append under way or waiting has an entry."""
         self._ready: dict[str, None] = {}
         """The threads with no append under way whose first waiter could share a statement when it came first."""
-        self._in_flight: dict[_Flight, float] = {}
-        """The flights that count as in flight, oldest first, with the time at which each began."""
+        self._running: dict[_Statement, float] = {}
+        """The statements that count as running, oldest first, with the time at which each began."""
         self._starting = False
         self._left: deque[_Left] = deque()
         """The appends that statements left out and that wait to be judged anew."""
         self._rejudging = False
         self._look: asyncio.TimerHandle | None = None
-        """A later look for flights that no longer count. There is one only while appends wait."""
+        """Timer that drops stalled statements from the count of running ones; set only while appends wait."""
         self._alarm: asyncio.TimerHandle | None = None
         """A later look for waiters whose time limit is over."""
 
@@ -111,15 +111,15 @@ class AppendQueue:
     def length(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    def enter(self, request: AppendRequest) -> _Flight | _Waiter:
-        """A flight if the append may run immediately, which is the usual case; otherwise a waiter in the queue."""
+    def enter(self, request: AppendRequest) -> _Statement | _Waiter:
+        """A statement if the append may run immediately, which is the usual case; otherwise a waiter in the queue."""
         waiting = self._waiting.get(request.thread)
         if waiting is None:
             waiting = self._waiting[request.thread] = deque()
-            if not self._in_flight and not self._ready:
+            if not self._running and not self._ready:
                 return self._begin((request.thread,))
             if not self._appends.can_share(request):
-                return _Flight(self, (request.thread,))
+                return _Statement(self, (request.thread,))
             self._ready[request.thread] = None
         waiter = _Waiter(request, time.monotonic() + self._appends.timeout)
         waiting.append(waiter)
@@ -128,12 +128,12 @@ class AppendQueue:
         self._go_on()
         return waiter
 
-    async def wait(self, waiter: _Waiter) -> Appended | _Flight:
-        """The outcome, if a group did the append; a flight when the append has its turn to run alone. Raises the error
-        of an append that a group refused.
+    async def wait(self, waiter: _Waiter) -> Appended | _Statement:
+        """The outcome, if a group did the append; a statement when the append has its turn to run alone. Raises the
+        error of an append that a group refused.
         """
         try:
-            given = await waiter.turn
+            given = await waiter.slot
             if isinstance(given, ChatLedgerError):
                 raise given
             return given
@@ -144,8 +144,8 @@ class AppendQueue:
             elif waiting is not None and waiter in waiting:
                 waiting.remove(waiter)
                 self._go_on()
-            elif not waiter.turn.cancelled() and isinstance(flight := waiter.turn.result(), _Flight):
-                flight.end()  # the append got its turn, and was cancelled before it used it
+            elif not waiter.slot.cancelled() and isinstance(statement := waiter.slot.result(), _Statement):
+                statement.end()  # the append got its turn, and was cancelled before it used it
             raise
 
     def _watch(self, until: float) -> None:
@@ -156,23 +156,23 @@ class AppendQueue:
         """Each append waits within its own limit, however long the one before it takes."""
         self._alarm, now = None, time.monotonic()
         for waiting in self._waiting.values():
-            for waiter in [one for one in waiting if one.until <= now and not one.turn.done()]:
+            for waiter in [one for one in waiting if one.until <= now and not one.slot.done()]:
                 waiting.remove(waiter)
-                waiter.turn.set_result(_waited_too_long(waiter, self._appends.timeout))
+                waiter.slot.set_result(_waited_too_long(waiter, self._appends.timeout))
         later = [waiter.until for waiting in self._waiting.values() for waiter in waiting]
         if later:
             self._watch(min(later))
         self._go_on()
 
-    def _begin(self, threads: Sequence[str]) -> _Flight:
-        """A flight that counts as in flight."""
-        flight = _Flight(self, threads)
-        self._in_flight[flight] = time.monotonic()
-        return flight
+    def _begin(self, threads: Sequence[str]) -> _Statement:
+        """A statement that counts as running."""
+        statement = _Statement(self, threads)
+        self._running[statement] = time.monotonic()
+        return statement
 
-    def end(self, flight: _Flight) -> None:
-        self._in_flight.pop(flight, None)
-        for thread in flight.threads:
+    def end(self, statement: _Statement) -> None:
+        self._running.pop(statement, None)
+        for thread in statement.threads:
             self._next(thread)
         self._go_on()
 
@@ -181,14 +181,14 @@ class AppendQueue:
         thread is ready. A thread without waiters loses its entry.
         """
         waiting = self._waiting[thread]
-        while waiting and waiting[0].turn.cancelled():
+        while waiting and waiting[0].slot.cancelled():
             waiting.popleft()
         if not waiting:
             self._forget(thread)
         elif self._may_share(waiting[0]):
             self._ready[thread] = None
         else:
-            waiting.popleft().turn.set_result(_Flight(self, (thread,)))
+            waiting.popleft().slot.set_result(_Statement(self, (thread,)))
 
     def _forget(self, thread: str) -> None:
         del self._waiting[thread]
@@ -199,52 +199,52 @@ class AppendQueue:
             self._when_empty()
 
     def _go_on(self) -> None:
-        """Start the next flights as soon as the callers that are about to append have entered the queue."""
+        """Start the next statements as soon as the callers that are about to append have entered the queue."""
         if self._ready and not self._starting:
             self._starting = True
             asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
         self._starting = False
-        late = time.monotonic() - PATIENCE
-        for flight in [flight for flight, began in self._in_flight.items() if began <= late]:
-            del self._in_flight[flight]
-        while self._ready and (free := IN_FLIGHT - len(self._in_flight)) > 0:
+        late = time.monotonic() - STALLED_AFTER
+        for statement in [statement for statement, began in self._running.items() if began <= late]:
+            del self._running[statement]
+        while self._ready and (free := IN_FLIGHT - len(self._running)) > 0:
             group = self._take_group(free)
             if not group:
                 continue
-            flight = self._begin(list(dict.fromkeys(waiter.request.thread for waiter in group)))
+            statement = self._begin(list(dict.fromkeys(waiter.request.thread for waiter in group)))
             if len(group) == 1:
-                group[0].turn.set_result(flight)
+                group[0].slot.set_result(statement)
                 continue
             task = asyncio.create_task(self._appends.together([waiter.request for waiter in group]))
             _Group(group, task)
-            task.add_done_callback(partial(self._finish_group, group, flight))
+            task.add_done_callback(partial(self._finish_group, group, statement))
         if self._look is not None and not self._ready:
             self._look.cancel()
             self._look = None
         if self._ready and self._look is None:
-            oldest = next(iter(self._in_flight.values()))
+            oldest = next(iter(self._running.values()))
             self._look = asyncio.get_running_loop().call_later(oldest - late, self._look_again)
 
     def _look_again(self) -> None:
         self._look = None
         self._start()
 
-    def _finish_group(self, group: Sequence[_Waiter], flight: _Flight, task: asyncio.Task[Shared]) -> None:
+    def _finish_group(self, group: Sequence[_Waiter], statement: _Statement, task: asyncio.Task[Shared]) -> None:
         """Called however the task ended, even if it was cancelled before it began, so that the queue always goes on.
         Threads whose appends are all done go on; the others wait until theirs are judged anew.
         """
         shared = _result(task, len(group))
         anew = [group[index] for index in shared.again]
         left = self._settle(group, shared)
-        threads = list(dict.fromkeys(waiter.request.thread for waiter in anew if not waiter.turn.done()))
+        threads = list(dict.fromkeys(waiter.request.thread for waiter in anew if not waiter.slot.done()))
         if threads:
-            flight.threads = [thread for thread in flight.threads if thread not in threads]
+            statement.threads = [thread for thread in statement.threads if thread not in threads]
             waiters = [waiter for thread in threads for waiter in left.pop(thread)]
-            self._left.append(_Left(waiters, _Flight(self, threads)))
+            self._left.append(_Left(waiters, _Statement(self, threads)))
         self._return(left)
-        flight.end()
+        statement.end()
         self._rejudge()
 
     def _rejudge(self) -> None:
@@ -254,23 +254,23 @@ class AppendQueue:
         taken = [self._left.popleft()]
         while self._left and sum([len(one.waiters) for one in (*taken, self._left[0])]) <= GROUP:
             taken.append(self._left.popleft())
-        group = [waiter for one in taken for waiter in one.waiters if not waiter.turn.cancelled()]
+        group = [waiter for one in taken for waiter in one.waiters if not waiter.slot.cancelled()]
         if not group:
             for one in taken:
-                one.flight.end()
+                one.statement.end()
             self._rejudge()
             return
         self._rejudging = True
         task = asyncio.create_task(self._appends.rejudge([waiter.request for waiter in group]))
         _Group(group, task)
-        task.add_done_callback(partial(self._finish_rejudged, group, [one.flight for one in taken]))
+        task.add_done_callback(partial(self._finish_rejudged, group, [one.statement for one in taken]))
 
     def _finish_rejudged(
-        self, group: Sequence[_Waiter], flights: Sequence[_Flight], task: asyncio.Task[Shared]
+        self, group: Sequence[_Waiter], statements: Sequence[_Statement], task: asyncio.Task[Shared]
     ) -> None:
         self._return(self._settle(group, _result(task, len(group))))
-        for flight in flights:
-            flight.end()
+        for statement in statements:
+            statement.end()
         self._rejudging = False
         self._rejudge()
 
@@ -280,14 +280,14 @@ class AppendQueue:
         left: dict[str, list[_Waiter]] = {}
         for index, waiter in enumerate(group):
             waiter.group = None
-            if waiter.turn.done():  # cancelled
+            if waiter.slot.done():  # cancelled
                 continue
             if index in shared.done:
-                waiter.turn.set_result(shared.done[index])
+                waiter.slot.set_result(shared.done[index])
             else:
-                if index in shared.unheard:
-                    waiter.unheard = waiter.unheard or Unheard()
-                    waiter.unheard.add(shared.unheard[index])
+                if index in shared.unanswered:
+                    waiter.unanswered = waiter.unanswered or Unanswered()
+                    waiter.unanswered.add(shared.unanswered[index])
                 left.setdefault(waiter.request.thread, []).append(waiter)
         return left
 
@@ -295,24 +295,24 @@ class AppendQueue:
         """Waiters return to the front of their threads. The first of each runs alone."""
         for thread, waiters in left.items():
             for number, waiter in enumerate(waiters):
-                waiter.alone = waiter.unheard is not None or not number
+                waiter.alone = waiter.unanswered is not None or not number
             self._waiting[thread].extendleft(reversed(waiters))
             if self._alarm is None:
                 self._watch(waiters[0].until)
 
     def _take_group(self, free: int) -> list[_Waiter]:
         """The first waiter, and those that may share its statement, in order. The ready threads are spread over the
-        `free` flights: if one group took them all, the process would wait while the server works, and the server while
-        the process does.
+        `free` statements: if one group took them all, the process would wait while the server works, and the server
+        while the process does.
         """
         group: list[_Waiter] = []
         characters = 0
         for thread in list(self._ready)[: math.ceil(len(self._ready) / free)]:
             waiting = self._waiting[thread]
             size = len(group)
-            while waiting and (waiting[0].turn.cancelled() or self._may_join(waiting[0], group, characters)):
+            while waiting and (waiting[0].slot.cancelled() or self._may_join(waiting[0], group, characters)):
                 waiter = waiting.popleft()
-                if not waiter.turn.cancelled():
+                if not waiter.slot.cancelled():
                     group.append(waiter)
                     characters += waiter.request.characters
             if len(group) > size:
@@ -341,40 +341,40 @@ class AppendQueue:
         return not waiter.alone and self._appends.can_share(waiter.request)
 
 
-class Turn:
+class QueueSlot:
     """An append's turn, as an asynchronous context manager. `appended` is the outcome if a group's statement did the
-    append; if it is None, the append runs alone inside the block. `unheard`: the statements with it that got no answer.
-    `since`: the time at which it began to wait.
+    append; if it is None, the append runs alone inside the block. `unanswered`: the statements with it that got no
+    answer. `since`: the time at which it began to wait.
     """
 
-    __slots__ = ("_flight", "_queue", "_request", "appended", "since", "unheard")
+    __slots__ = ("_queue", "_request", "_statement", "appended", "since", "unanswered")
 
     def __init__(self, queue: AppendQueue, request: AppendRequest) -> None:
         self._queue = queue
         self._request = request
-        self._flight: _Flight | None = None
+        self._statement: _Statement | None = None
         self.appended: Appended | None = None
-        self.unheard: Unheard | None = None
+        self.unanswered: Unanswered | None = None
         self.since: float = time.monotonic()
 
     async def __aenter__(self) -> Self:
         entered = self._queue.enter(self._request)
         if isinstance(entered, _Waiter):
             given = await self._queue.wait(entered)
-            self.unheard = entered.unheard
+            self.unanswered = entered.unanswered
             if isinstance(given, Appended):
                 self.appended = given
                 return self
             entered = given
-        self._flight = entered
+        self._statement = entered
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if self._flight is not None:
-            self._flight.end()
+        if self._statement is not None:
+            self._statement.end()
 
 
-class _Flight:
+class _Statement:
     """An append alone, or a group in one statement, on its way to the database and back. Nothing else of its threads is
     under way.
     """
@@ -390,38 +390,38 @@ class _Flight:
 
 
 class _Waiter:
-    """`alone`: it must not share a statement. `unheard`: the statements with its append that got no answer. `until`:
+    """`alone`: it must not share a statement. `unanswered`: the statements with its append that got no answer. `until`:
     the time at which its time limit ends.
     """
 
-    __slots__ = ("alone", "group", "request", "turn", "unheard", "until")
+    __slots__ = ("alone", "group", "request", "slot", "unanswered", "until")
 
     def __init__(self, request: AppendRequest, until: float) -> None:
         self.request: AppendRequest = request
         self.until: float = until
-        self.turn: asyncio.Future[Appended | ChatLedgerError | _Flight] = asyncio.get_running_loop().create_future()
+        self.slot: asyncio.Future[Appended | ChatLedgerError | _Statement] = asyncio.get_running_loop().create_future()
         self.alone: bool = False
-        self.unheard: Unheard | None = None
+        self.unanswered: Unanswered | None = None
         self.group: _Group | None = None
 
 
 def _waited_too_long(waiter: _Waiter, seconds: float) -> ChatLedgerError:
     what = f"it waited {seconds:g} s for an earlier append to the thread, which has no answer from the database"
-    if waiter.unheard is not None:
+    if waiter.unanswered is not None:
         return OutcomeUnknown(waiter.request.ids, f"no answer came, and then {what}")
     return StorageError(f"the append was not sent: {what}; a transaction may hold the thread's lock", retryable=True)
 
 
 class _Left(NamedTuple):
-    """Waiters whose appends a statement left out. The flight keeps others of their threads waiting."""
+    """Waiters whose appends a statement left out. The statement keeps others of their threads waiting."""
 
     waiters: Sequence[_Waiter]
-    flight: _Flight
+    statement: _Statement
 
 
 def _result(task: asyncio.Task[Shared], size: int) -> Shared:
     if task.cancelled() or task.exception() is not None:
-        return Shared({}, unheard=dict.fromkeys(range(size), ANYTHING))
+        return Shared({}, unanswered=dict.fromkeys(range(size), ANYTHING))
     return task.result()
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from chatledger.models import Appended
 from chatledger.models.weight import in_thread
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.databases.begun import is_inside_transaction
@@ -28,7 +28,7 @@ from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.databases.states import Followed, State, States, read_states_of
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections, is_long
 from chatledger.storage.drivers.errors import (
-    commit_unheard,
+    commit_outcome_unknown,
     in_greenlet,
     is_away,
     is_bad_json,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TWIN = 4
-"""Maximum number of connections of a twin."""
+"""Maximum number of connections of the copy for other event loops."""
 
 CURRENT = """
 SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END)::text
@@ -76,7 +76,7 @@ class PostgresqlDatabase(OpenDatabase):
         """`owned`: the ledger created the engine and disposes of it. `secured`: every transaction sets the tenant for
         row-level security. `distributed`: the tables are distributed by tenant, so every write is a transaction whose
         statements write one table each. `timeout`: the time limit of a call in seconds. `pool`: the limits of the
-        engine's pool, if it is owned. `make_engine` makes another engine, for a twin.
+        engine's pool, if it is owned. `make_engine` makes another engine, for the copy for other event loops.
         """
         self._make_engine = make_engine
         self._pool = pool
@@ -106,44 +106,46 @@ class PostgresqlDatabase(OpenDatabase):
     async def append(self, request: AppendRequest) -> Appended:
         """Writers of one thread in this process take turns. Writers that had to wait may share a statement."""
         try:
-            async with self._queues.turn(request) as turn:
-                if turn.appended is not None:  # the statement of a group did it
-                    return turn.appended
-                return await self._append.until_known(request, unheard=turn.unheard, since=turn.since)
+            async with self._queues.slot(request) as slot:
+                if slot.appended is not None:  # the statement of a group did it
+                    return slot.appended
+                return await self._append.until_known(request, unanswered=slot.unanswered, since=slot.since)
         except Exception as error:
             raise_translated(error)
 
     async def history(self, window: Window) -> Section:
         if self.secured:
             return await self.read(window.tenant, lambda sql: load_history(sql, window), snapshot=True)
-        page = await self._until_heard(lambda: self._one_statement(window)) if window.is_small else None
+        page = await self._retry_until_answered(lambda: self._one_statement(window)) if window.is_small else None
         if page is not None:
             return page
         return await self.read(window.tenant, lambda sql: load_page(sql, window), snapshot=True)
 
     async def read(self, tenant: Tenant, work: Callable[[ReadSql], T], *, snapshot: bool = False) -> T:
         begin = self._begin_read(tenant, snapshot=snapshot)
-        return await self._until_heard(lambda: greenlet_spawn(self._once, begin, reading(work), self.timeout))
+        return await self._retry_until_answered(lambda: greenlet_spawn(self._once, begin, reading(work), self.timeout))
 
     async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         begin = begin_as("BEGIN", tenant.key) if self.secured else "BEGIN"
         if not single:
-            return await self._until_heard(lambda: greenlet_spawn(self._in_transaction, begin, work))
+            return await self._retry_until_answered(lambda: greenlet_spawn(self._in_transaction, begin, work))
         alone = not (self.secured or self.distributed)
-        once = partial(self._once, None if alone else begin, work, self._connections.silence)
+        once = partial(self._once, None if alone else begin, work, self._connections.response_timeout)
         return await self._until_free(lambda: greenlet_spawn(once))
 
-    def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
+    def learn(self, tenant: Tenant, thread: str, seen: Preflight) -> None:
         self._tips.learn(tenant, thread, seen)
 
     async def position(self) -> str:
-        position: str = await self._until_heard(
+        position: str = await self._retry_until_answered(
             lambda: greenlet_spawn(self._once, None, lambda sql: sql.fetch(CURRENT, {})[0][0], self.timeout)
         )
         return position
 
     async def ping(self, tenant: Tenant) -> None:
-        await self._until_heard(lambda: greenlet_spawn(self._once, None, lambda sql: sql.fetch(PING, {}), self.timeout))
+        await self._retry_until_answered(
+            lambda: greenlet_spawn(self._once, None, lambda sql: sql.fetch(PING, {}), self.timeout)
+        )
 
     async def states(self, followed: Sequence[Followed]) -> States:
         """Under row-level security a statement sees the rows of one tenant, and if the tables are distributed, one
@@ -173,19 +175,19 @@ class PostgresqlDatabase(OpenDatabase):
     @asynccontextmanager
     async def transaction(self, tenant: Tenant) -> AsyncIterator[Database]:
         secured = tenant if self.secured else None
-        patience = self.timeout if self._owned else 0.0
+        lock_timeout = self.timeout if self._owned else 0.0
         own = begin_transaction(
-            self._engine, self._schema, secured=secured, distributed=self.distributed, patience=patience
+            self._engine, self._schema, secured=secured, distributed=self.distributed, lock_timeout=lock_timeout
         )
         async with self._connections.place() as waiting, own as connection:
             waiting.end()
             yield connection
 
-    def twin(self) -> OpenDatabase:
-        """The twin uses the counters of this database."""
+    def copy_for_other_loops(self) -> OpenDatabase:
+        """The copy uses the counters of this database."""
         assert self._make_engine is not None
         pool = PoolLimits(min(TWIN, self._pool.size), 0)
-        twin = PostgresqlDatabase(
+        copy = PostgresqlDatabase(
             self._make_engine(pool),
             self._schema,
             owned=True,
@@ -194,8 +196,8 @@ class PostgresqlDatabase(OpenDatabase):
             timeout=self.timeout,
             pool=pool,
         )
-        twin.counters = twin._connections.counters = self.counters
-        return twin
+        copy.counters = copy._connections.counters = self.counters
+        return copy
 
     @property
     def attributes(self) -> Mapping[str, str | int]:
@@ -225,7 +227,7 @@ class PostgresqlDatabase(OpenDatabase):
                     raise_translated(error)
                 note_retry(self.counters, error)
 
-    async def _until_heard(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _retry_until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of a read, or of a write whose COMMIT was not sent. While the database is away, the attempt is
         repeated until the time limit, and while another transaction holds a lock. A transaction that the server ended
         because of another one, as in a deadlock, is begun again, up to ATTEMPTS times. Raises the driver's errors
@@ -267,10 +269,10 @@ class PostgresqlDatabase(OpenDatabase):
         load: Callable[[ReadSql, Window], T],
     ) -> T:
         if begin is None:
-            with self._connections.autocommit(self._connections.silence) as sql:
+            with self._connections.autocommit(self._connections.response_timeout) as sql:
                 condition(sql)
                 return load(sql.reading(), window)
-        with self._connections.transaction(begin, timeout=self._connections.silence, first=condition) as sql:
+        with self._connections.transaction(begin, timeout=self._connections.response_timeout, first=condition) as sql:
             return load(sql.reading(), window)
 
     async def _one_statement(self, window: Window) -> Section | None:
@@ -278,7 +280,7 @@ class PostgresqlDatabase(OpenDatabase):
         template, parameters = page_statement(window)
         try:
             async with await self._connections.checkout() as connection:
-                rows = await connection.fetch(template, parameters, self._connections.silence)
+                rows = await connection.fetch(template, parameters, self._connections.response_timeout)
         except Exception as error:
             if is_bad_json(error):  # the lineage: several statements say of which branch
                 return None
@@ -305,8 +307,8 @@ class PostgresqlDatabase(OpenDatabase):
                 result = work(sql)
                 done = True
         except Exception as error:
-            unheard = commit_unheard(error) if done else None
-            if unheard is None:
+            unanswered = commit_outcome_unknown(error) if done else None
+            if unanswered is None:
                 raise
-            raise unheard from error
+            raise unanswered from error
         return result

@@ -48,7 +48,7 @@ class PostgresqlGroups:
         sent = await self._write(planned)
         done = planned.finish(sent.written, self._tips) if sent.answered else {}
         alone = planned.stamps_of(sent.locked) | done if sent.again else range(len(requests))
-        return Shared(done, [index for index in range(len(requests)) if index not in alone], sent.unheard)
+        return Shared(done, [index for index in range(len(requests)) if index not in alone], sent.unanswered)
 
     async def rejudge(self, requests: Sequence[AppendRequest]) -> Shared:
         looks = await self._look(requests)
@@ -56,7 +56,7 @@ class PostgresqlGroups:
             return Shared({})
         rejudged = rejudge(requests, looks)
         sent = await self._write(rejudged.planned)
-        return Shared(rejudged.finish(sent.written, self._tips), unheard=sent.unheard)
+        return Shared(rejudged.finish(sent.written, self._tips), unanswered=sent.unanswered)
 
     async def _write(self, planned: Planned) -> _Sent:
         """If the statement fails, nothing of it is known to be done."""
@@ -72,9 +72,9 @@ class PostgresqlGroups:
             refused = isinstance(error, RunConflict) or not (read_failure(error) is None or is_away(error))
             if refused:
                 planned.undo(self._tips)
-            unheard = planned.stamps_of(keys) if progress.sent and not refused else {}
+            unanswered = planned.stamps_of(keys) if progress.sent and not refused else {}
             # A key that fired although the statement looked first: somebody else was faster, and a look finds it.
-            return _Sent(again=isinstance(error, RunConflict) or is_key(error), unheard=unheard)
+            return _Sent(again=isinstance(error, RunConflict) or is_key(error), unanswered=unanswered)
         written = [keys[number - 1] for number, moved in rows if moved]
         locked = [keys[number - 1] for number, moved in rows if not moved]
         return _Sent(written, locked, answered=True, again=True)
@@ -92,11 +92,11 @@ class PostgresqlGroups:
 @dataclass(frozen=True, slots=True)
 class _Sent:
     """What became of a statement: the branches that it wrote, and those that were locked. `again`: the others may be
-    judged anew together. `unheard` as in `Shared`.
+    judged anew together. `unanswered` as in `Shared`.
     """
 
     written: Collection[BranchKey] = ()
     locked: Collection[BranchKey] = ()
     answered: bool = False
     again: bool = False
-    unheard: Mapping[int, int] = field(default_factory=dict)
+    unanswered: Mapping[int, int] = field(default_factory=dict)

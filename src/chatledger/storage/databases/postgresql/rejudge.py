@@ -14,7 +14,7 @@ from chatledger.models import Appended
 from chatledger.storage.append.attempt import plan_append
 from chatledger.storage.append.group_insert import Planned
 from chatledger.storage.append.looks import Looks
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.replay import find_replay, replay_plainly
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, TipCache, branch_key
@@ -83,7 +83,7 @@ def _judge(rejudged: Rejudged, index: int, request: AppendRequest, looks: Looks)
     return True
 
 
-def _needs_more(request: AppendRequest, seen: Seen) -> bool:
+def _needs_more(request: AppendRequest, seen: Preflight) -> bool:
     """Whether an attempt of the append may create the thread, complete a partial message, or find messages that were
     removed since its first call.
     """

@@ -7,14 +7,14 @@ the thread does not exist. Until that is over, nobody can say for certain that t
 
 from __future__ import annotations
 
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 
 NO_THREAD, ANYTHING = -1, -2
 """Guards that are no stamps: the thread does not exist; and a guard that is not known."""
 
 
-class Unheard:
+class Unanswered:
     __slots__ = ("_guards",)
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Unheard:
     def add(self, guard: int) -> None:
         self._guards.add(guard)
 
-    def may_write(self, request: AppendRequest, seen: Seen | None) -> bool:
+    def may_write(self, request: AppendRequest, seen: Preflight | None) -> bool:
         """Whether one of the statements would still write. `seen` is what the append saw under the lock of its branch;
         None if it did not look.
         """
@@ -35,7 +35,7 @@ class Unheard:
         return guard_of(request, seen) in self._guards
 
 
-def guard_of(request: AppendRequest, seen: Seen) -> int:
+def guard_of(request: AppendRequest, seen: Preflight) -> int:
     """The guard of a write that is judged on this preflight."""
     if request.after is not None:  # it may have been judged on another branch than the one that it asks for
         return ANYTHING

@@ -21,10 +21,10 @@ from chatledger.models import Appended
 from chatledger.models.weight import FairPool
 from chatledger.storage.append.attempt import attempt, plan_on_cached_tip, write_plan
 from chatledger.storage.append.group_insert import plan_group, write_group
-from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.append.write import Moved, Plan
+from chatledger.storage.append.write import Plan, TryAgain
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.loops.loop_thread import until_ended
 from chatledger.storage.databases.sqlite.writer import RunAgain, Writer
@@ -74,7 +74,7 @@ class SqliteDatabase(OpenDatabase):
     def queue_length(self) -> int:
         return self._writer.length
 
-    def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
+    def learn(self, tenant: Tenant, thread: str, seen: Preflight) -> None:
         self._tips.learn(tenant, thread, seen)
 
     async def states(self, followed: Sequence[Followed]) -> States:
@@ -128,9 +128,9 @@ class SqliteDatabase(OpenDatabase):
                 if isinstance(error, RunConflict) or is_key(error):
                     raise RunAgain from error  # the tip is out of the cache by now, so this ends
                 raise
-            if isinstance(done, Moved):
+            if isinstance(done, TryAgain):
                 done = attempt(sql, request)
-        if isinstance(done, Moved):
+        if isinstance(done, TryAgain):
             raise StorageError(
                 "the branch changed inside a write transaction: another program may write to the tables",
                 retryable=True,
