@@ -113,3 +113,9 @@ def test_an_edit_by_a_program_is_written() -> None:
     [row] = CODEC.decode([{"type": "message", "role": "user", "contents": [text("a")], "message_id": "m"}]).messages
     [one] = written(row.model_copy(update={"name": "ada", "content": "b"}))
     assert (one["author_name"], one["contents"], one["message_id"]) == ("ada", [text("b")], "m")
+
+
+def test_a_residual_that_hides_the_role_is_not_used() -> None:
+    residual = {"head": {"keys": []}}
+    [one] = written(ChatMessage(role="user", content="a", format="agent-framework", residual=residual))
+    assert (one["role"], one["contents"]) == ("user", [text("a")])

@@ -121,7 +121,7 @@ def test_the_state_is_all_that_a_message_of_this_format_can_lose() -> None:
 
 
 def test_a_residual_of_another_release_changes_nothing() -> None:
-    residuals: list[Any] = [7, [], {"calls": 1, "given": 2, "around": 3}]
+    residuals: list[Any] = [7, [], {"calls": 1, "given": 2, "around": 3}, {"given": [[]]}]
     for residual in residuals:
         message = LedgerMessage(role="user", content="hi", format="agent-service", residual=residual)
         assert encoded(message) == (a_message(type="human", content="hi"), [])

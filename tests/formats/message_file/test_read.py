@@ -67,3 +67,12 @@ def test_a_value_that_is_not_an_item_is_refused_with_its_path(payload: Any, path
     with pytest.raises(DecodeError) as caught:
         CODEC.decode(payload)
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize("key", ["outputs", "history", "function_calls"])
+def test_a_value_that_may_never_end_is_refused_before_it_is_read(key: str) -> None:
+    given = iter(range(1000))
+    with pytest.raises(DecodeError) as caught:
+        CODEC.decode([{"type": "message", "content": "", key: given}])
+    assert caught.value.path.startswith(f"$[0].{key}")
+    assert next(given) == 0

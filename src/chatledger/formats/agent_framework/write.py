@@ -64,9 +64,11 @@ class Writer:
 
 
 def write_head(message: ChatMessage, contents: list[JsonValue]) -> Source:
-    head = nested(own_residual(message), HEAD)
     author = None if message.role == "tool" else message.name
-    restored = restore(head_of(message.role, contents, author), head)
+    encoded = head_of(message.role, contents, author)
+    restored = restore(encoded, nested(own_residual(message), HEAD))
+    if not isinstance(restored.get("role"), str):  # a residual that no reader wrote
+        restored = encoded
     # A program may have named the author later.
     return {**restored, CONTENTS: contents, **({} if author is None else {AUTHOR: author})}
 

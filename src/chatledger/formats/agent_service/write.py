@@ -51,7 +51,7 @@ def write_message(message: LedgerMessage) -> JsonObject:
     source = restore(with_calls(write_fields(message), residual.get(CALLS)), residual)
     named = {} if message.run_id is None or source.get(_RUN_ID) is not None else {_RUN_ID: message.run_id}
     given = residual.get(GIVEN)
-    if not isinstance(given, list):
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
         return {**source, **named}
     dump = Dump(source, **named)
     dump.given = frozenset(given if message.run_id is None else [*given, _RUN_ID])

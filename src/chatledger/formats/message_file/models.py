@@ -39,6 +39,13 @@ def detached(value: JsonValue) -> JsonValue:
     return loads(dumps(value)) if isinstance(value, (dict, list)) else value
 
 
+def _listed(value: Any) -> Any:
+    """Refuses all but a list. Pydantic would also read a generator, which may have no end."""
+    if not isinstance(value, (list, tuple)):
+        raise ValueError("must be a list")
+    return value
+
+
 def _not_empty(text: str) -> str:
     if not text:
         raise ValueError("must not be empty")
@@ -56,7 +63,7 @@ Seconds = Annotated[int, Field(strict=True, ge=0)] | Annotated[float, Field(stri
 FreeObject = Annotated[JsonObject, AfterValidator(detached)]
 
 HistoryMode = Literal["none", "include", "summary"]
-HistoryEntries = Annotated[list[JsonObject], AfterValidator(detached)]
+HistoryEntries = Annotated[list[JsonObject], BeforeValidator(_listed), AfterValidator(detached)]
 History = HistoryEntries | HistoryMode
 
 TEXT = "text/plain"
@@ -181,7 +188,7 @@ class Item(BaseModel):
 
     name: Annotated[Name | None, FIXED] = None
     timeout: Annotated[Seconds | None, FIXED] = None
-    outputs: Annotated[tuple[Output, ...], AfterValidator(_unique_nonces)] = ()
+    outputs: Annotated[tuple[Output, ...], BeforeValidator(_listed), AfterValidator(_unique_nonces)] = ()
     type: Annotated[str, FIXED]
     history: Annotated[History, FIXED] = Field(default_factory=list)
     heading_level: Annotated[Level | None, FIXED] = None
@@ -223,7 +230,7 @@ class TextItem(Item):
     content: Annotated[str, FIXED]
     mime_type: Annotated[Name, FIXED] = TEXT
     agent_name: Annotated[Name | None, FIXED] = None
-    function_calls: Annotated[tuple[CallItem, ...], AfterValidator(_unique_names)] = ()
+    function_calls: Annotated[tuple[CallItem, ...], BeforeValidator(_listed), AfterValidator(_unique_names)] = ()
 
     @property
     def level_of_calls(self) -> int | None:
