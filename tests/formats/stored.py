@@ -51,7 +51,6 @@ stored_fields: dict[str, Json] = {
     "seq": st.none() | st.integers(1, 9),
     "custom_data": extras,
 }
-inner_residuals = json_values | st.dictionaries(st.sampled_from(["keys", "extra", "inner", "form"]), json_values)
 
 
 def stored(formats: list[str | None], **more: Json) -> st.SearchStrategy[ChatMessage]:

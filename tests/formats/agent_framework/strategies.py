@@ -6,8 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.formats.openai_chat.strategies import json_values, nullable_texts, texts
-from tests.formats.stored import inner_residuals
+from tests.formats.openai_chat.strategies import inner_residuals, json_values, nullable_texts, texts
 
 properties: st.SearchStrategy[Any] = st.just({}) | st.dictionaries(texts, json_values, max_size=2)
 ids = st.sampled_from(["", "a", "b", "rs_1"])

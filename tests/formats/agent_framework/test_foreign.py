@@ -116,6 +116,6 @@ def test_an_edit_by_a_program_is_written() -> None:
 
 
 def test_a_residual_that_hides_the_role_is_not_used() -> None:
-    residual = {"head": {"keys": []}}
+    residual: dict[str, Any] = {"head": {"keys": []}}
     [one] = written(ChatMessage(role="user", content="a", format="agent-framework", residual=residual))
     assert (one["role"], one["contents"]) == ("user", [text("a")])

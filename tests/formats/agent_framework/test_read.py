@@ -109,11 +109,6 @@ def test_a_rejected_message_is_named(payload: Any, path: str) -> None:
     assert raised.value.path == path
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_a_sample_is_recognised(name: str) -> None:
-    assert recognise(SAMPLES[name]) is CODEC
-
-
 @pytest.mark.parametrize(
     "payload",
     [

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chatledger.formats.agent_service import ChatMessage
+from chatledger.formats.agent_service import ChatHistory, ChatMessage
 from chatledger.models import AudioPart, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall
 from chatledger.models import ChatMessage as LedgerMessage
 
@@ -52,6 +52,10 @@ rows = shuffled(
 
 histories = st.lists(rows, min_size=1, max_size=3).flatmap(
     lambda messages: shuffled(st.just({"messages": messages})),
+)
+
+histories_of_objects = st.lists(chat_messages, min_size=1, max_size=4).map(
+    lambda messages: ChatHistory(messages=messages)
 )
 
 extras = st.none() | objects

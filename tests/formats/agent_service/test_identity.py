@@ -3,15 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from chatledger.formats.agent_service import CODEC, ChatHistory, ChatMessage
 from chatledger.formats.codec import Codec
 from chatledger.models import ChatMessage as LedgerMessage
-from chatledger.models.json import same_json
-
-from . import strategies
 
 
 def stored(messages: list[LedgerMessage]) -> list[LedgerMessage]:
@@ -20,56 +15,6 @@ def stored(messages: list[LedgerMessage]) -> list[LedgerMessage]:
 
 def back(payload: object) -> Any:
     return CODEC.encode(stored(CODEC.decode(payload).messages)).payload
-
-
-def levels(message: ChatMessage) -> tuple[object, ...]:
-    """A message at every level of identity; the dumps as text, in which NaN equals NaN."""
-    return (
-        type(message),
-        repr(message.model_dump()),
-        repr(message.model_dump(exclude_none=True)),
-        repr(message.model_dump(exclude_unset=True)),
-        message.model_dump_json(),
-        message.model_dump_json(exclude_none=True),
-        message.model_dump_json(exclude_unset=True),
-        message.model_fields_set,
-    )
-
-
-@given(strategies.chat_messages)
-@settings(max_examples=100, deadline=None)
-def test_an_object_comes_back_at_every_level(message: ChatMessage) -> None:
-    [again] = CODEC.as_models(back([message])).messages
-    assert levels(again) == levels(message)
-
-
-@given(st.lists(strategies.chat_messages, max_size=4))
-@settings(max_examples=60, deadline=None)
-def test_a_history_of_objects_comes_back_as_one_batch(messages: list[ChatMessage]) -> None:
-    history = CODEC.as_models(back(ChatHistory(messages=messages)))
-    assert [levels(message) for message in history.messages] == [levels(message) for message in messages]
-    assert history.model_dump_json() == ChatHistory(messages=messages).model_dump_json()
-
-
-@given(strategies.rows)
-@settings(max_examples=100, deadline=None)
-def test_a_dict_with_unknown_keys_comes_back_in_its_key_order(row: dict[str, Any]) -> None:
-    run_id = row.get("run_id")
-    payload = back([row])
-    assert same_json(payload, {"messages": [row]})
-    assert CODEC.decode([row]).messages[0].run_id == run_id
-
-
-@given(strategies.histories)
-@settings(max_examples=60, deadline=None)
-def test_a_history_keeps_the_unknown_keys_around_its_messages(history: dict[str, Any]) -> None:
-    assert same_json(back(history), history)
-
-
-@given(strategies.chat_messages)
-@settings(max_examples=50, deadline=None)
-def test_an_object_read_as_a_dict_is_its_whole_dump(message: ChatMessage) -> None:
-    assert same_json(back([message]), {"messages": [message.model_dump()]})
 
 
 def test_a_default_that_was_filled_in_place_comes_back_and_stays_unset() -> None:

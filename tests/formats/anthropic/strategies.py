@@ -105,3 +105,27 @@ misshapen_payloads: st.SearchStrategy[Any] = st.one_of(
         st.lists(misshapen_messages | messages, max_size=2) | json_values,
     ),
 )
+
+of_part = st.dictionaries(st.sampled_from(["keys", "extra", "source"]), json_values | st.just(["type", "text", "x"]))
+residuals = json_values | st.fixed_dictionaries(
+    {},
+    optional={
+        "continues": st.just(True) | json_values,
+        "listed": st.just(True) | json_values,
+        "parts": st.dictionaries(st.sampled_from(["0", "1"]), of_part) | json_values,
+        "calls": st.dictionaries(st.sampled_from(["0", "1"]), of_part) | json_values,
+        "block": of_part | json_values,
+        "calls_at": st.lists(st.integers(-1, 3), max_size=2) | json_values,
+        "rest_at": st.lists(st.integers(-1, 3), max_size=2) | json_values,
+        "null": st.sampled_from(["null", "absent"]) | json_values,
+        "keys": st.lists(st.sampled_from(["role", "content", "type", "x"])) | json_values,
+        "extra": st.dictionaries(st.sampled_from(["role", "content", "type", "x"]), json_values) | json_values,
+        "payload": st.fixed_dictionaries(
+            {
+                "keys": st.lists(st.sampled_from(["messages", "system", "x"])),
+                "extra": st.dictionaries(st.text(), json_values),
+            }
+        )
+        | json_values,
+    },
+)

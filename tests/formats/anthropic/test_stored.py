@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from chatledger import Ledger, Payload, RuleViolation, Turns
-from chatledger.models.json import same_json
-from tests.formats.anthropic.strategies import payloads
 from tests.formats.openai_chat.strategies import Json
-
-EXAMPLES = settings(
-    max_examples=40,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 
 ASKED = {"role": "user", "content": "Weather?"}
 USES: list[Json] = [{"type": "tool_use", "id": id_, "name": "f", "input": {}} for id_ in ("a", "b")]
@@ -22,16 +14,6 @@ RESULTS = [{"type": "tool_result", "tool_use_id": id_, "content": "sunny"} for i
 ANSWERED = {"role": "user", "content": [*RESULTS, {"type": "text", "text": "And in Lima?"}]}
 CLOSING = {"role": "assistant", "content": "Sunny too."}
 TURN = [ASKED, CALLING, ANSWERED, CLOSING]
-
-
-@EXAMPLES
-@given(payloads)
-async def test_any_request_comes_back_as_it_was(ledger: Ledger, payload: dict[str, Json]) -> None:
-    thread = await ledger.threads.create(rules="lenient")
-    await ledger.messages.append(thread.thread_id, Payload(payload, "anthropic"))
-    history = (await ledger.messages.history(thread.thread_id)).encode("anthropic")
-    assert same_json(history.payload, payload)
-    assert history.losses == ()
 
 
 async def test_a_conversation_grows_by_strict_rules(ledger: Ledger) -> None:

@@ -10,6 +10,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats import recognise
 from chatledger.formats.google_adk import CODEC
 from chatledger.models import ChatMessage, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall, continues
+from chatledger.models.json import same_json
 from tests.formats.google_adk.samples import SAMPLES
 
 
@@ -137,3 +138,10 @@ def test_only_events_are_recognised() -> None:
         [*SAMPLES["a question, stored"], {"role": "user", "content": "a"}],
     ):
         assert not CODEC.recognises(other)
+
+
+@pytest.mark.parametrize("parts", [[None], [{"text": "a"}, None], [None, {"function_call": {"name": "f", "args": {}}}]])
+@pytest.mark.parametrize("content", [{}, {"role": "model"}])
+def test_null_parts_come_back(parts: list[Any], content: dict[str, Any]) -> None:
+    payload = [{"invocation_id": "", "id": "", "branch": "", "content": {**content, "parts": parts}}]
+    assert same_json(CODEC.encode(CODEC.decode(payload, rules="lenient").messages).payload, payload)

@@ -105,3 +105,15 @@ def _levels(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 any_rows = rows | altered_rows()
+
+residuals: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        None,
+        3,
+        {"x": 1},
+        {"partial": 1, "fields": {"keys": 2, "inner": {"content": 3}}},
+        {"fields": {"extra": {"content": 3}, "keys": ["content"]}, "classes": 3, "given": {"": 3}},
+        {"dict": True, "short": True, "fields": {"extra": {"role": 3}, "inner": {"tool_calls": {"0": {"keys": []}}}}},
+        {"given": "another way", "dump": {"inner": []}, "classes": {"0": 3}},
+    ]
+)

@@ -23,6 +23,7 @@ from chatledger.models import (
     ToolCall,
     VideoPart,
 )
+from tests.formats.kosong.strategies import residuals
 from tests.formats.measured import encode
 
 OLDER = v0_23.CODEC
@@ -265,15 +266,6 @@ parts: st.SearchStrategy[Part] = st.one_of(
     st.builds(OpaquePart, value=st.none() | st.just({"type": "text"})),
 )
 content = texts | st.lists(parts, max_size=3)
-RESIDUALS: list[Any] = [
-    None,
-    3,
-    {"x": 1},
-    {"partial": 1, "fields": {"keys": 2, "inner": {"content": 3}}},
-    {"fields": {"extra": {"content": 3}, "keys": ["content"]}, "classes": 3, "given": {"": 3}},
-    {"dict": True, "short": True, "fields": {"extra": {"role": 3}, "inner": {"tool_calls": {"0": {"keys": []}}}}},
-    {"given": "another way", "dump": {"inner": []}, "classes": {"0": 3}},
-]
 messages = st.builds(
     ChatMessage,
     role=st.sampled_from(["system", "developer", "user", "assistant", "tool", "custom"]),
@@ -284,7 +276,7 @@ messages = st.builds(
     tool_call_id=texts,
     run_id=texts,
     format=st.sampled_from([None, "qwen-agent", "kosong/0.23", "kosong/0.30"]),
-    residual=st.sampled_from(RESIDUALS),
+    residual=residuals,
     custom_data=st.sampled_from([None, {"role": "system"}]),
 )
 
@@ -294,15 +286,3 @@ messages = st.builds(
 def test_encoding_never_fails(given_messages: list[ChatMessage], codec: KosongCodec) -> None:
     payload = encode(codec, given_messages).payload
     assert len(codec.as_models(payload)) == len(payload) <= len(given_messages)
-
-
-foreign = messages.map(lambda message: message.model_copy(update={"format": None, "residual": None}))
-
-
-@given(st.lists(foreign, max_size=5), st.sampled_from([CODEC, OLDER]))
-@settings(max_examples=100, deadline=None)
-def test_messages_of_other_formats_are_written_as_valid_ones(
-    given_messages: list[ChatMessage], codec: KosongCodec
-) -> None:
-    payload = [dict(row) for row in encode(codec, given_messages).payload]
-    assert [model.model_dump() for model in codec.as_models(payload)] == payload

@@ -13,8 +13,7 @@ from chatledger.formats import kosong
 from chatledger.formats.kosong import CODEC, v0_23
 from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.models import ChatMessage
-from tests.formats.kosong.play import dumps_of
-from tests.formats.kosong.strategies import altered_rows, newer_messages, older_messages, read_again, rows, ways
+from tests.formats.kosong.strategies import altered_rows, rows
 from tests.formats.measured import encode
 
 OLDER = v0_23.CODEC
@@ -23,36 +22,6 @@ OLDER = v0_23.CODEC
 def stored(codec: KosongCodec, payload: list[Any]) -> list[ChatMessage]:
     """The messages of a payload after they rested as plain data."""
     return [ChatMessage.model_validate(message.model_dump()) for message in codec.decode(payload).messages]
-
-
-def assert_same_objects(codec: KosongCodec, messages: list[Any]) -> None:
-    encoded = encode(codec, stored(codec, messages))
-    back = codec.as_models(encoded.payload)
-    assert back == messages
-    assert [dumps_of(message) for message in back] == [dumps_of(message) for message in messages]
-    assert json.dumps(encoded.payload) == json.dumps([message.model_dump() for message in messages])
-    assert encoded.losses == []
-
-
-@given(st.lists(newer_messages, max_size=3), ways)
-@settings(max_examples=80, deadline=None)
-def test_newer_objects_come_back_equal_with_equal_dumps(messages: list[Any], way: str) -> None:
-    assert_same_objects(CODEC, [read_again(message, way) for message in messages])
-
-
-@given(st.lists(older_messages, max_size=3), ways)
-@settings(max_examples=80, deadline=None)
-def test_older_objects_come_back_equal_with_equal_dumps(messages: list[Any], way: str) -> None:
-    assert_same_objects(OLDER, [read_again(message, way) for message in messages])
-
-
-@given(st.lists(rows | altered_rows(), max_size=3), st.sampled_from([CODEC, OLDER]))
-@settings(max_examples=100, deadline=None)
-def test_dicts_come_back_with_their_keys_in_order(payload: list[Any], codec: KosongCodec) -> None:
-    written = json.dumps(payload)
-    encoded = encode(codec, stored(codec, payload))
-    assert json.dumps(encoded.payload) == written
-    assert encoded.losses == []
 
 
 @given(st.lists(rows | altered_rows(), max_size=3))

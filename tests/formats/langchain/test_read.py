@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from chatledger import ChatMessage, FilePart, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall, VideoPart
 from chatledger.errors import DecodeError
 from chatledger.formats.langchain import CODEC
 from tests.formats.langchain.samples import SAMPLES
+from tests.formats.langchain.strategies import messages
 
 
 def read(name: str) -> list[ChatMessage]:
@@ -145,3 +148,9 @@ def test_an_edited_message_is_written_as_edited() -> None:
     assert first["name"] == "ada"
     assert second["content"] == "Hm."
     assert [call["args"] for call in second["invalid_tool_calls"]] == ["{"]
+
+
+@settings(max_examples=50)
+@given(st.lists(messages, max_size=3))
+def test_each_message_is_one_message(payload: list[Any]) -> None:
+    assert len(CODEC.decode(payload).messages) == len(payload)

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chatledger.formats.message_file import CODEC
 from chatledger.models import ChatMessage, Loss, TextPart, ThinkPart, ToolCall
-from chatledger.models.json import same_json
-from tests.formats.agent_service.strategies import foreign_messages
 from tests.formats.message_file.examples import encoded_of, stored, weather
-
-
-@given(st.lists(foreign_messages, max_size=5))
-@settings(max_examples=80)
-def test_messages_of_any_origin_become_items(messages: list[ChatMessage]) -> None:
-    payload, _ = encoded_of(*messages)
-    assert [item.to_dict() for item in CODEC.as_models(payload)] == payload or "nan" in repr(payload)
-    assert same_json(encoded_of(*messages)[0], payload)
 
 
 def test_another_formats_conversation_becomes_items() -> None:

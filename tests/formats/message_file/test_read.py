@@ -76,3 +76,8 @@ def test_a_value_that_may_never_end_is_refused_before_it_is_read(key: str) -> No
         CODEC.decode([{"type": "message", "content": "", key: given}])
     assert caught.value.path.startswith(f"$[0].{key}")
     assert next(given) == 0
+
+
+def test_the_kind_that_came_in_is_known() -> None:
+    assert CODEC.given_as(CODEC.decode([weather()]).messages) == "models"
+    assert CODEC.given_as(CODEC.decode([weather().to_dict()]).messages) == "dicts"

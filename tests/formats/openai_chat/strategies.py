@@ -72,3 +72,16 @@ messages = objects(
         "audio": json_values | objects({"id": texts, "transcript": nullable_texts}, {"data": texts}),
     },
 )
+
+misshapen_messages = st.dictionaries(
+    st.sampled_from(["role", "content", "name", "tool_calls", "function_call", "tool_call_id", "reasoning"]),
+    json_values
+    | st.sampled_from(["user", "tool", [{"type": "text"}], [{"type": "file", "file": 0}], [{"function": {"name": 1}}]]),
+)
+misshapen_payloads: st.SearchStrategy[Json] = json_values | st.lists(misshapen_messages | json_values, max_size=2)
+
+inner_residuals = json_values | st.dictionaries(st.sampled_from(["keys", "extra", "inner", "form"]), json_values)
+residuals = json_values | st.dictionaries(
+    st.sampled_from(["keys", "extra", "parts", "calls", "spelled"]),
+    json_values | st.dictionaries(st.sampled_from(["0", "1", "tool_calls", "reasoning", "role"]), inner_residuals),
+)

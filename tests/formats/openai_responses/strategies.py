@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.formats.openai_chat.strategies import Json, Objects, json_values, nullable_texts, objects, texts
-from tests.formats.stored import inner_residuals
+from tests.formats.openai_chat.strategies import (
+    Json,
+    Objects,
+    inner_residuals,
+    json_values,
+    nullable_texts,
+    objects,
+    texts,
+)
 
 ROLES = ["system", "developer", "user", "assistant"]
 

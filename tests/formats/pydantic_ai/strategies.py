@@ -7,8 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.formats.openai_chat.strategies import Json, Objects, json_values, objects, texts
-from tests.formats.stored import inner_residuals
+from tests.formats.openai_chat.strategies import Json, Objects, inner_residuals, json_values, objects, texts
 
 nullable_texts = st.none() | texts
 stamps = {"timestamp": nullable_texts | st.just("2026-11-01T12:00:00.123456Z")}

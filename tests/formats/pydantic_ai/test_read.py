@@ -47,12 +47,6 @@ def result(content: Any, **more: Any) -> dict[str, Any]:
     return {"part_kind": "tool-return", "tool_name": "f", "tool_call_id": "c", "content": content, **more}
 
 
-def test_the_recorded_history_comes_back_as_it_was() -> None:
-    encoded = encode(CODEC, read(*history()))
-    assert same_json(encoded.payload, history())
-    assert encoded.losses == []
-
-
 def test_the_recorded_history_passes_the_check_of_formats() -> None:
     check_format(CODEC, [history(), history()[2:4]])
 

@@ -33,3 +33,4 @@ messages = st.builds(
     function_call=st.none() | st.builds(FunctionCall, given_text, texts),
     extra=st.none() | extras,
 )
+rows = st.builds(lambda message, short: message.model_dump(exclude_none=short), messages, st.booleans())
