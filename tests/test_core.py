@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.core import ANNEXES, OWN, SHARED, TABLE, is_in, is_of_core, modules
-from tests.without_annexes import delete
+from tests.without_annexes import delete, options
 
 TESTS = Path(__file__).parent
 MODULES = modules()
@@ -45,6 +45,13 @@ def test_a_case_is_of_an_annex_and_its_function_of_core() -> None:
     work = "tests/storage/repositories/test_same_work.py::test_another_users_thread_costs_the_work_of_none"
     assert is_of_core(f"{work}[sqlite-rewind]")
     assert not is_of_core(f"{work}[sqlite-sum the runs of a thread]")
+
+
+def test_each_annex_is_deleted_unless_some_are_named() -> None:
+    assert options([]).annexes == [*ANNEXES, "all"]
+    assert options(["--part", "whole", "all"]).annexes == ["all"]
+    with pytest.raises(SystemExit):
+        options(["chatledger.storage"])
 
 
 def test_a_copy_lacks_the_annex_and_its_tests(tmp_path: Path) -> None:

@@ -64,11 +64,20 @@ def delete(tree: Path, annex: str) -> None:
     (tree / "src" / "chatledger" / place).with_suffix(".py").unlink(missing_ok=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.without_annexes", description=__doc__)
     parser.add_argument("--part", choices=sorted(_MARKS), default="quick")
-    parser.add_argument("annexes", nargs="*", choices=[*ANNEXES, _ALL, []], default=[*ANNEXES, _ALL])
+    parser.add_argument("annexes", nargs="*", help="by default each, and all at once")
     given = parser.parse_args(arguments)
+    known = [*ANNEXES, _ALL]
+    if not set(given.annexes) <= set(known):
+        parser.error(f"known annexes: {', '.join(known)}")
+    given.annexes = given.annexes or known
+    return given
+
+
+def main() -> int:
+    given = options()
     at_once = 2 if given.part == "quick" else 1
     with ThreadPoolExecutor(at_once) as pool:
         passed = list(pool.map(partial(run_without, given.part), given.annexes))
