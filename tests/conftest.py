@@ -19,7 +19,7 @@ from hypothesis.internal.conjecture import providers
 
 from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.admin import migrate
-from tests.core import is_among, is_of_core
+from tests.core import holds_core, is_among, is_of_core
 from tests.postgres import Server, server
 from tests.reuse import Copies
 
@@ -60,10 +60,11 @@ def needs_server(item: pytest.Item) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """For `-m core`, import no other tests: an annex that these need may not be there."""
-    if collection_path.suffix != ".py" or not str(config.option.markexpr).startswith("core"):
+    """For `-m core`, import no other tests, and no conftest of theirs: an annex that these need may not be there."""
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    if not str(config.option.markexpr).startswith("core"):
         return None
-    return not is_of_core(collection_path.relative_to(config.rootpath).as_posix()) or None
+    return not (holds_core(name) if collection_path.is_dir() else is_of_core(name)) or None
 
 
 KEYS = KeyRing({"test": bytes(range(32))})

@@ -44,5 +44,11 @@ def is_of_core(test: str) -> bool:
     return is_among("core", test) and not is_among("of_annexes", test)
 
 
+def holds_core(folder: str) -> bool:
+    """Whether a folder has tests of core, or is within one that has."""
+    entries = [f"tests/{entry}/" for entry in TABLE["tests"]["core"]]
+    return any(entry.startswith(f"{folder}/") or f"{folder}/".startswith(entry) for entry in entries)
+
+
 def is_among(entries: str, test: str) -> bool:
     return any(pattern.match(test) for pattern in _PATTERNS[entries])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core import ANNEXES, OWN, SHARED, TABLE, is_in, is_of_core, modules
+from tests.core import ANNEXES, OWN, SHARED, TABLE, holds_core, is_in, is_of_core, modules
 from tests.without_annexes import delete, options
 
 TESTS = Path(__file__).parent
@@ -45,6 +45,13 @@ def test_a_case_is_of_an_annex_and_its_function_of_core() -> None:
     work = "tests/storage/repositories/test_same_work.py::test_another_users_thread_costs_the_work_of_none"
     assert is_of_core(f"{work}[sqlite-rewind]")
     assert not is_of_core(f"{work}[sqlite-sum the runs of a thread]")
+
+
+def test_for_core_other_folders_are_not_entered() -> None:
+    for folder in ("tests", "tests/formats", "tests/storage", "tests/storage/append"):
+        assert holds_core(folder)
+    for folder in ("tests/message_file", "tests/formats/kosong", "tests/form"):
+        assert not holds_core(folder)
 
 
 def test_each_annex_is_deleted_unless_some_are_named() -> None:
