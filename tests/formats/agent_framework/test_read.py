@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from chatledger.errors import DecodeError, UnknownFormat
+from chatledger.errors import UnknownFormat
 from chatledger.formats import recognise
 from chatledger.formats.agent_framework import CODEC
 from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from tests.formats.agent_framework.samples import SAMPLES
+from tests.formats.measured import refusal
 
 
 def read(name: str) -> list[ChatMessage]:
@@ -104,9 +105,7 @@ def test_the_id_of_openais_reasoning_tells_who_signed_it() -> None:
     ],
 )
 def test_a_rejected_message_is_named(payload: Any, path: str) -> None:
-    with pytest.raises(DecodeError) as raised:
-        CODEC.decode(payload)
-    assert raised.value.path == path
+    assert refusal(CODEC, payload) == path
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from chatledger.errors import DecodeError
 from chatledger.formats import recognise
 from chatledger.formats.google_adk import CODEC
 from chatledger.models import ChatMessage, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall, continues
 from chatledger.models.json import same_json
 from tests.formats.google_adk.samples import SAMPLES
+from tests.formats.measured import refusal
 
 
 def read(name: str) -> list[ChatMessage]:
@@ -123,9 +123,7 @@ def test_parts_of_other_kinds_stay_whole_in_their_place() -> None:
     ],
 )
 def test_malformed_values_are_refused_with_their_path(broken: Any, path: str) -> None:
-    with pytest.raises(DecodeError) as refused:
-        CODEC.decode([broken])
-    assert refused.value.path == path
+    assert refusal(CODEC, [broken]) == path
 
 
 def test_only_events_are_recognised() -> None:

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatledger import ChatMessage, FilePart, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall, VideoPart
-from chatledger.errors import DecodeError
 from chatledger.formats.langchain import CODEC
 from tests.formats.langchain.samples import SAMPLES
 from tests.formats.langchain.strategies import messages
+from tests.formats.measured import refusal
 
 
 def read(name: str) -> list[ChatMessage]:
@@ -124,9 +124,7 @@ def test_types_become_roles_and_unknown_ones_custom() -> None:
     ],
 )
 def test_a_value_that_is_not_a_message_is_refused_with_its_path(payload: Any, path: str) -> None:
-    with pytest.raises(DecodeError) as caught:
-        CODEC.decode(payload)
-    assert caught.value.path == path
+    assert refusal(CODEC, payload) == path
 
 
 def test_lenient_rules_keep_what_strict_ones_refuse() -> None:

@@ -10,6 +10,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats import get_codec
 from chatledger.formats.message_file import CODEC, FunctionCallBuilder, MessageBuilder, MessageOutputBuilder
 from chatledger.models import ChatMessage, FilePart, ImagePart, TextPart, ToolCall
+from tests.formats.measured import refusal
 from tests.formats.message_file.examples import weather
 
 
@@ -64,9 +65,7 @@ def test_contents_that_are_not_text_are_media() -> None:
     ],
 )
 def test_a_value_that_is_not_an_item_is_refused_with_its_path(payload: Any, path: str) -> None:
-    with pytest.raises(DecodeError) as caught:
-        CODEC.decode(payload)
-    assert caught.value.path == path
+    assert refusal(CODEC, payload) == path
 
 
 @pytest.mark.parametrize("key", ["outputs", "history", "function_calls"])

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from chatledger.errors import DecodeError
 from chatledger.formats.openai_responses import CODEC
 from chatledger.models import (
     AudioPart,
@@ -21,6 +20,7 @@ from chatledger.models import (
     ToolCall,
 )
 from chatledger.models.json import same_json
+from tests.formats.measured import refusal
 
 THOUGHT = {
     "id": "rs_1",
@@ -260,9 +260,7 @@ def test_instructions_that_are_given_again_are_a_system_message() -> None:
     ],
 )
 def test_an_invalid_value_is_refused_at_its_path(payload: Any, path: str) -> None:
-    with pytest.raises(DecodeError) as refused:
-        CODEC.decode(payload)
-    assert refused.value.path == path
+    assert refusal(CODEC, payload) == path
 
 
 @pytest.mark.parametrize(
