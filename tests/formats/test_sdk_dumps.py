@@ -18,6 +18,8 @@ from chatledger import Ledger, Payload
 from chatledger.errors import DecodeError
 from chatledger.formats import get_codec
 from chatledger.models.json import same_json
+from tests.formats.measured import refusal
+from tests.formats.openai_chat.test_objects import UserMessage
 
 CALL: dict[str, Any] = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "async": True}
 CUSTOM: dict[str, Any] = {"type": "custom_tool_call", "call_id": "d", "name": "g", "input": "x", "async": False}
@@ -111,3 +113,41 @@ def test_fields_that_a_subclass_adds_inside_an_object_are_kept() -> None:
     codec = get_codec("anthropic")
     [message] = codec.encode(codec.decode([said]).messages).payload["messages"]
     assert message["content"][0]["score"] == 0.5
+
+
+class WithoutOptions:
+    def model_dump(self) -> dict[str, str]:
+        return {"role": "user", "content": "Hi"}
+
+
+class Broken:
+    def model_dump(self, **options: object) -> dict[str, str]:
+        raise RuntimeError("gone")
+
+
+class Unreadable:
+    @property
+    def model_dump(self) -> object:
+        raise RuntimeError("gone")
+
+
+class Endless:
+    def model_dump(self, **options: object) -> object:
+        return {"role": "user", "content": [self]}
+
+
+ROOTS = {"openai-chat": "messages[0]", "anthropic": "messages[0]", "openai-responses": "input[0]"}
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_a_model_dump_without_options_is_enough(name: str) -> None:
+    codec = get_codec(name)
+    [message] = codec.decode([WithoutOptions()]).messages
+    assert (message.role, message.content) == ("user", "Hi")
+
+
+@pytest.mark.parametrize("value", [Broken(), Unreadable(), Endless(), UserMessage, object(), b"Hi", {1, 2}])
+@pytest.mark.parametrize("name", ROOTS)
+def test_an_object_that_does_not_dump_is_refused(name: str, value: object) -> None:
+    assert refusal(get_codec(name), [value]).startswith(ROOTS[name])
+    assert not get_codec(name).recognises([value])

@@ -69,38 +69,6 @@ def test_a_function_object_inside_a_dict_is_read() -> None:
     ]
 
 
-class WithoutOptions:
-    def model_dump(self) -> dict[str, str]:
-        return {"role": "user", "content": "Hi"}
-
-
-class Broken:
-    def model_dump(self, **options: object) -> dict[str, str]:
-        raise RuntimeError("gone")
-
-
-class Unreadable:
-    @property
-    def model_dump(self) -> object:
-        raise RuntimeError("gone")
-
-
-class Endless:
-    def model_dump(self, **options: object) -> object:
-        return {"role": "user", "content": [self]}
-
-
-def test_a_model_dump_without_options_is_enough() -> None:
-    assert round_trip([WithoutOptions()]) == [{"role": "user", "content": "Hi"}]
-
-
-@pytest.mark.parametrize("value", [Broken(), Unreadable(), Endless(), UserMessage, object(), b"Hi", {1, 2}])
-def test_an_object_that_does_not_dump_is_refused(value: object) -> None:
-    with pytest.raises(DecodeError, match=r"messages\[0\]"):
-        CODEC.decode([value])
-    assert not CODEC.recognises([value])
-
-
 def test_an_object_in_the_place_of_the_list_is_refused() -> None:
     with pytest.raises(DecodeError, match="expected a list of messages, not UserMessage"):
         CODEC.decode(UserMessage(content="Hi"))
