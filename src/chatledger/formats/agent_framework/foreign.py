@@ -7,10 +7,17 @@ their id. The framework does not record the provider of a signature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from chatledger.formats.agent_framework.parts import NAME, ROLES, Medium
-from chatledger.formats.wire.parts import ANTHROPIC, OPENAI, id_of, signed_by, signer_of, split_data_uri
+from chatledger.formats.agent_framework.parts import NAME, ROLES
+from chatledger.formats.wire.parts import (
+    ANTHROPIC,
+    OPENAI,
+    Medium,
+    id_of,
+    signed_by,
+    signer_of,
+    split_data_uri,
+    thoughts_of,
+)
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import build, copy_with
 
@@ -47,7 +54,8 @@ def _fit_calls(message: ChatMessage) -> list[ToolCall] | None:
 
 
 def _fit_content(message: ChatMessage, role: str) -> str | list[Part] | None:
-    thoughts = list(_thoughts(message)) if role == "assistant" else []
+    reasoning = message.reasoning if role == "assistant" else None
+    thoughts: list[Part] = [_fit_thought(part, message.format) for part in thoughts_of(reasoning)]
     if isinstance(message.content, list):
         fitted = (_fit_part(part, role, message.format) for part in message.content)
         return thoughts + [part for part in fitted if part is not None]
@@ -57,18 +65,6 @@ def _fit_content(message: ChatMessage, role: str) -> str | list[Part] | None:
     if not thoughts:
         return text
     return [*thoughts, *([] if text is None else [TextPart(text=text)])]
-
-
-def _thoughts(message: ChatMessage) -> Iterator[Part]:
-    """The field `reasoning`, which becomes the first contents."""
-    if isinstance(message.reasoning, str):
-        yield ThinkPart(text=message.reasoning)
-        return
-    for part in message.reasoning or ():
-        if isinstance(part, TextPart):
-            yield ThinkPart(text=part.text)
-        elif isinstance(part, ThinkPart):
-            yield _fit_thought(part, message.format)
 
 
 def _fit_part(part: Part, role: str, source_format: str | None) -> Part | None:

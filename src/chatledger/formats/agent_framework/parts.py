@@ -6,23 +6,28 @@ The encoded objects have the keys that `Content.to_dict` writes, in its order an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from chatledger.errors import DecodeError
 from chatledger.formats.wire.fields import as_object, optional_text_at, text_at
-from chatledger.formats.wire.parts import OPENAI, data_uri, id_of, is_data_uri, signed_by
+from chatledger.formats.wire.parts import (
+    FAMILIES,
+    OPENAI,
+    Medium,
+    by_index,
+    data_uri,
+    id_of,
+    is_data_uri,
+    opaque,
+    signed_by,
+)
 from chatledger.formats.wire.residual import FORM, KEYS, keep, nested, restore
 from chatledger.models import (
-    AudioPart,
-    ChatMessage,
     FilePart,
-    ImagePart,
     MediaPart,
     OpaquePart,
     Part,
     TextPart,
     ThinkPart,
-    VideoPart,
 )
 from chatledger.models.json import JsonValue
 
@@ -30,7 +35,6 @@ from chatledger.models.json import JsonValue
 
 NAME = "agent-framework"
 Source = dict[str, JsonValue]
-Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
 
 TYPE = "type"
 MESSAGE = "message"
@@ -63,11 +67,6 @@ ROLES = ("system", "user", "assistant", "developer")
 """The roles that are the same here and in the ledger. A message of another role, tool aside, is a custom one."""
 
 
-def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format; None for any other message."""
-    return message.residual if message.format == NAME else None
-
-
 def head_of(role: str, contents: list[JsonValue], author: str | None) -> Source:
     """A message around its contents, as the framework writes it without the fields that are None."""
     named: Source = {} if author is None else {AUTHOR: author}
@@ -76,7 +75,6 @@ def head_of(role: str, contents: list[JsonValue], author: str | None) -> Source:
 
 BARE = "bare"
 """The form of a text in the list without a content around it."""
-_FAMILIES: dict[str, type[Medium]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 _OPENAI_ID = "rs_"
 """The prefix of the ids of OpenAI's reasoning items. Anthropic's have no id."""
 
@@ -87,14 +85,8 @@ def read_parts(
     """The parts of the contents at these positions, and their residuals by index, if they need one. `signers` has the
     signers of reasoning by position, as far as objects named them. Raises DecodeError.
     """
-    parts: list[Part] = []
-    residuals: Source = {}
-    for index, (position, value) in enumerate(zip(at, values, strict=True)):
-        part, residual = read_part(value, f"{path}[{position}]", signers.get(position), lenient=lenient)
-        parts.append(part)
-        if residual:
-            residuals[str(index)] = residual
-    return parts, residuals
+    places = zip(at, values, strict=True)
+    return by_index(read_part(value, f"{path}[{at}]", signers.get(at), lenient=lenient) for at, value in places)
 
 
 def write_parts(content: str | Sequence[Part] | None, residual: JsonValue) -> list[JsonValue]:
@@ -138,11 +130,6 @@ def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
 def _is_of_keys(encoded: Source, keys: list[JsonValue]) -> bool:
     """Whether a residual with these keys can be of this content. The source may lack empty texts and properties."""
     return all(key in keys or not value for key, value in encoded.items())
-
-
-def opaque(value: JsonValue) -> OpaquePart:
-    kind = nested(value, TYPE)
-    return OpaquePart(type=kind if isinstance(kind, str) else None, value=value)
 
 
 def _read_known(content: Source, kind: str, path: str, signer: str | None) -> Part | None:
@@ -191,7 +178,7 @@ def _read_medium(content: Source, path: str) -> Medium:
         fields["data"] = uri.removeprefix(prefix)
     else:
         fields["url"] = uri
-    return _FAMILIES.get(family.lower(), FilePart).model_validate(fields)
+    return FAMILIES.get(family.lower(), FilePart).model_validate(fields)
 
 
 def _medium(part: MediaPart) -> Source | None:
@@ -201,6 +188,6 @@ def _medium(part: MediaPart) -> Source | None:
     mime_type = part.mime_type
     if mime_type is None:
         # The framework identifies a medium only by its media type, and its clients reject a medium without one.
-        mime_type = next((f"{family}/*" for family, kind in _FAMILIES.items() if isinstance(part, kind)), None)
+        mime_type = next((f"{family}/*" for family, kind in FAMILIES.items() if isinstance(part, kind)), None)
     named = _given(media_type=mime_type, name=part.name, file_id=part.id)
     return {TYPE: DATA if is_data_uri(uri) else URI, URI: uri, **named, PROPERTIES: {}}

@@ -35,9 +35,10 @@ from chatledger.formats.agent_framework.parts import (
 )
 from chatledger.formats.agent_framework.write import encoded_call, encoded_result
 from chatledger.formats.wire.fields import nameless, optional_text_at, text_at, wrong
-from chatledger.formats.wire.plain import coerce, require_json
+from chatledger.formats.wire.parts import text_alone
+from chatledger.formats.wire.plain import as_json
 from chatledger.formats.wire.residual import keep, nested, positions_of
-from chatledger.models import CONTINUES, ChatMessage, Loss, Part, TextPart, ToolCall
+from chatledger.models import CONTINUES, ChatMessage, Loss, Part, ToolCall
 from chatledger.models.json import JsonValue, dumps
 
 _NAMES = re.compile(r"\.(type|role|author_name|message_id)|\.contents\[\d+\]\.(type|call_id|name|id|file_id)")
@@ -58,11 +59,7 @@ def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], 
         source, signers = dumped(value, path) if is_object(value) else (value, {})
         if not isinstance(source, dict):
             raise DecodeError(path, f"expected a message or its dict, not {type(value).__name__}")
-        if lenient:
-            source, lost = coerce(source, path, _NAMES)
-            losses += lost
-        else:
-            require_json(source, path)
+        source = as_json(source, path, _NAMES, losses, lenient=lenient)
         rows += read_message(source, path, signers, lenient=lenient)
     return rows, losses
 
@@ -121,17 +118,10 @@ def _read_contents(
     positions = positions_of(list(calls), len(values)) if calls else None
     sections = {PARTS: of_parts, CALLS: of_calls, CALLS_AT: positions}
     return {
-        "content": _text_alone(parts),
+        "content": text_alone(parts),
         "tool_calls": list(calls.values()) or None,
         "residual": {key: value for key, value in sections.items() if value},
     }
-
-
-def _text_alone(parts: list[Part]) -> str | list[Part] | None:
-    """A single text as plain text; None for no content."""
-    if len(parts) == 1 and isinstance(parts[0], TextPart):
-        return parts[0].text
-    return parts or None
 
 
 def _read_call(value: JsonValue, path: str, *, lenient: bool) -> ToolCall | None:
@@ -173,7 +163,7 @@ def _read_group(source: Source, contents: list[JsonValue], path: str, *, lenient
 
 def _read_other(value: JsonValue, path: str, *, lenient: bool) -> Source:
     part, residual = read_part(value, path, lenient=lenient)
-    return {"content": _text_alone([part]), "residual": {} if residual is None else {PARTS: {"0": residual}}}
+    return {"content": text_alone([part]), "residual": {} if residual is None else {PARTS: {"0": residual}}}
 
 
 def _read_result(value: JsonValue, path: str, *, lenient: bool) -> Source | None:
@@ -207,7 +197,7 @@ def _read_answer(value: Source, path: str, *, lenient: bool) -> tuple[str | list
     result, items = value.get("result"), value.get("items")
     if isinstance(items, list):
         parts, kept = read_parts(items, f"{path}.items", range(len(items)), {}, lenient=lenient)
-        text = _text_alone(parts)
+        text = text_alone(parts)
         if not isinstance(text, str) or text == result:
             return text if isinstance(text, str) else parts, kept, {}
         if isinstance(result, str) or result is None:

@@ -16,18 +16,19 @@ from chatledger.formats.agent_framework.parts import (
     CALLS_AT,
     CONTENTS,
     HEAD,
+    NAME,
     PROPERTIES,
     RESULT,
     TYPE,
     Source,
     head_of,
-    own_residual,
     write_parts,
 )
+from chatledger.formats.wire.arguments import value_of
 from chatledger.formats.wire.pairing import Answered, Pairing, made_id
-from chatledger.formats.wire.residual import interleave, nested, restore
+from chatledger.formats.wire.residual import interleave, nested, own_residual, restore
 from chatledger.models import ChatMessage, ToolCall, continues
-from chatledger.models.json import JsonValue, loads
+from chatledger.models.json import JsonValue
 
 FAILED = "FunctionInvocationError"
 """The text that the framework writes instead of the exception of a failed call."""
@@ -66,7 +67,7 @@ class Writer:
 def write_head(message: ChatMessage, contents: list[JsonValue]) -> Source:
     author = None if message.role == "tool" else message.name
     encoded = head_of(message.role, contents, author)
-    restored = restore(encoded, nested(own_residual(message), HEAD))
+    restored = restore(encoded, nested(own_residual(message, NAME), HEAD))
     if not isinstance(restored.get("role"), str):  # a residual that no reader wrote
         restored = encoded
     # A program may have named the author later.
@@ -75,7 +76,7 @@ def write_head(message: ChatMessage, contents: list[JsonValue]) -> Source:
 
 def write_contents(message: ChatMessage, position: int) -> list[JsonValue]:
     """The contents of a message that is not a result."""
-    residual = own_residual(message)
+    residual = own_residual(message, NAME)
     calls: list[JsonValue] = [
         restore(encoded_call(call, made_id(message, position, index)), nested(residual, CALLS, str(index)))
         for index, call in enumerate(message.tool_calls or ())
@@ -96,7 +97,7 @@ def encoded_call(call: ToolCall, made: str) -> Source:
 
 
 def write_result(message: ChatMessage, position: int, answered: Answered | None) -> JsonValue:
-    section = nested(own_residual(message), ANSWER)
+    section = nested(own_residual(message, NAME), ANSWER)
     call_id = message.tool_call_id
     if call_id is None:
         call_id = made_id(message, position) if answered is None else answered.id
@@ -105,11 +106,11 @@ def write_result(message: ChatMessage, position: int, answered: Answered | None)
 
 def encoded_result(message: ChatMessage, section: JsonValue, call_id: str | None) -> Source:
     """The content of a result before its residual is put back; `section` is that residual."""
-    items = write_parts("" if message.content is None else message.content, own_residual(message))
+    items = write_parts("" if message.content is None else message.content, own_residual(message, NAME))
     texts = [item if isinstance(item, str) else nested(item, "text") for item in items]
     result: JsonValue = "\n".join(text for text in texts if isinstance(text, str) and text)
     if isinstance(message.content, str):
-        result = _value_of(message.content) if nested(section, AS_JSON) is True else message.content
+        result = value_of(message.content) if nested(section, AS_JSON) is True else message.content
     return {
         TYPE: RESULT,
         "call_id": call_id,
@@ -118,11 +119,3 @@ def encoded_result(message: ChatMessage, section: JsonValue, call_id: str | None
         "items": items,
         PROPERTIES: {},
     }
-
-
-def _value_of(text: str) -> JsonValue:
-    """The JSON value of a text; the text itself if a program has changed it."""
-    try:
-        return loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -24,8 +24,8 @@ from chatledger.formats.agent_service.write import (
     with_calls,
     write_fields,
 )
-from chatledger.formats.wire.fields import nameless
-from chatledger.formats.wire.plain import coerce, require_json
+from chatledger.formats.wire.fields import nameless, step_of
+from chatledger.formats.wire.plain import as_json
 from chatledger.formats.wire.residual import keep
 from chatledger.models import LENIENT, Loss, RulesLevel, ToolCall
 from chatledger.models import ChatMessage as LedgerMessage
@@ -69,7 +69,7 @@ def open_payload(payload: object, rules: RulesLevel) -> Opened:
     messages = None if history is None else history.get(MESSAGES)
     if history is None or not isinstance(messages, (list, tuple)):
         raise DecodeError("$", "expected a list of messages or a chat history")
-    around = _as_json({**history, MESSAGES: []}, "$", rules, losses)
+    around = as_json({**history, MESSAGES: []}, "$", _NAMES, losses, lenient=rules == "lenient")
     return Opened(around, _sources(messages, f"$.{MESSAGES}", rules, losses), losses)
 
 
@@ -92,7 +92,8 @@ def _source(message: object, path: str, rules: RulesLevel, losses: list[Loss]) -
     fields = fields_of(message)
     if fields is None:
         raise DecodeError(path, f"expected a message object, not {type(message).__name__}")
-    return Source(_as_json(fields, path, rules, losses), path, _given(message, fields))
+    checked = as_json(fields, path, _NAMES, losses, lenient=rules == "lenient")
+    return Source(checked, path, _given(message, fields))
 
 
 def _given(message: object, fields: dict[str, Any]) -> list[str] | None:
@@ -100,15 +101,6 @@ def _given(message: object, fields: dict[str, Any]) -> list[str] | None:
         return None
     given = [name for name in fields if name in getattr(message, "model_fields_set", fields)]
     return None if len(given) == len(fields) else given
-
-
-def _as_json(fields: dict[Any, Any], path: str, rules: RulesLevel, losses: list[Loss]) -> JsonObject:
-    if rules != "lenient":
-        require_json(fields, path)
-        return fields
-    coerced, lost = coerce(fields, path, _NAMES)
-    losses += lost
-    return coerced  # type: ignore[no-any-return]
 
 
 def check(fields: JsonObject, path: str, rules: RulesLevel) -> None:
@@ -121,16 +113,12 @@ def check(fields: JsonObject, path: str, rules: RulesLevel) -> None:
         ChatMessage.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise DecodeError(path + "".join(_step(step) for step in first["loc"]), first["msg"]) from error
+        raise DecodeError(path + "".join(map(step_of, first["loc"])), first["msg"]) from error
     for index, call in enumerate(fields.get(TOOL_CALLS) or ()):
         if not call["name"]:
             raise nameless(f"{path}.{TOOL_CALLS}[{index}].name")
     if fields.get("run_id") == "":
         raise DecodeError(f"{path}.run_id", "must not be empty; rules='lenient' stores the message without a run")
-
-
-def _step(step: int | str) -> str:
-    return f"[{step}]" if isinstance(step, int) else f".{step}"
 
 
 def read_fields(source: JsonObject, *, lenient: bool = False) -> LedgerMessage:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic.foreign import fit
-from chatledger.formats.anthropic.parts import MESSAGES, NAME, PAYLOAD, ROLES, SYSTEM, is_listed, own_residual
+from chatledger.formats.anthropic.parts import MESSAGES, NAME, PAYLOAD, ROLES, SYSTEM, is_listed
 from chatledger.formats.anthropic.read import plain, read_payload
 from chatledger.formats.anthropic.write import (
     PairedMessage,
@@ -19,7 +19,7 @@ from chatledger.formats.anthropic.write import (
     write_system,
 )
 from chatledger.formats.codec import Decoded, Written
-from chatledger.formats.wire.residual import nested, put_back
+from chatledger.formats.wire.residual import nested, own_residual, put_back
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
 
@@ -61,7 +61,7 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
     payload[MESSAGES] = [write_group(group) for group in groups]
     origins: list[tuple[int, ...]] = [tuple(position for position, _ in prompts)] if prompts else []
     origins += [(paired.position,) for group in groups for paired in group]
-    around = nested(own_residual(messages[0]), PAYLOAD) if messages else None
+    around = nested(own_residual(messages[0], NAME), PAYLOAD) if messages else None
     own = [position for position, message in enumerate(messages) if message.format == NAME]
     return Written(put_back(payload, around), origins, own)
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 from chatledger.errors import DecodeError
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at, wrong
-from chatledger.formats.wire.residual import keep, nested, put_back
+from chatledger.formats.wire.parts import by_index, opaque
+from chatledger.formats.wire.residual import keep, nested, own_residual, put_back
 from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue
 
@@ -33,13 +34,8 @@ LISTED = "listed"
 """Residual: the message was in `messages` with this role, unlike most system prompts and tool results."""
 
 
-def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format; None for any other message."""
-    return message.residual if message.format == NAME else None
-
-
 def is_listed(message: ChatMessage) -> bool:
-    return nested(own_residual(message), LISTED) is True
+    return nested(own_residual(message, NAME), LISTED) is True
 
 
 def is_result(message: ChatMessage) -> bool:
@@ -65,14 +61,8 @@ def read_parts(
     """The parts and their section of the residual; `at` has the positions of the blocks, if they are not
     consecutive.
     """
-    parts: list[Part] = []
-    residuals: dict[str, JsonValue] = {}
-    for idx, (position, block) in enumerate(zip(at or range(len(blocks)), blocks, strict=True)):
-        part, residual = _read_block(block, f"{path}[{position}]", lenient=lenient)
-        parts.append(part)
-        if residual is not None:
-            residuals[str(idx)] = residual
-    return parts, residuals
+    places = zip(at or range(len(blocks)), blocks, strict=True)
+    return by_index(_read_block(block, f"{path}[{position}]", lenient=lenient) for position, block in places)
 
 
 def write_parts(parts: Sequence[Part], residual: JsonValue) -> list[dict[str, JsonValue]]:
@@ -95,7 +85,7 @@ def _read_block(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, Js
             raise
         part = None
     if part is None:
-        return _opaque(block), None
+        return opaque(block), None
     return part, _residual(block, _encoded(part) or {})
 
 
@@ -132,11 +122,6 @@ def write_medium(part: ImagePart | FilePart) -> dict[str, JsonValue] | None:
         return {"type": "image", "source": source}
     title = {} if part.name is None else {"title": part.name}
     return {"type": "document", "source": source, **title}
-
-
-def _opaque(block: dict[str, JsonValue]) -> OpaquePart:
-    kind = block.get("type")
-    return OpaquePart(type=kind if isinstance(kind, str) else None, value=block)
 
 
 def _residual(block: dict[str, JsonValue], encoded: dict[str, JsonValue]) -> JsonValue:
@@ -227,7 +212,7 @@ def read_result(block: dict[str, JsonValue], path: str, *, lenient: bool) -> Cha
 
 def write_result(message: ChatMessage, call_id: str) -> dict[str, JsonValue]:
     """The block of a result; `call_id` is used if the message names no call."""
-    residual = own_residual(message)
+    residual = own_residual(message, NAME)
     content = write_parts(message.content, residual) if isinstance(message.content, list) else message.content
     return put_back(_result_block(message, content, call_id), nested(residual, BLOCK))
 

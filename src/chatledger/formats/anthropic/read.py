@@ -31,7 +31,7 @@ from chatledger.formats.anthropic.parts import (
     read_result,
 )
 from chatledger.formats.anthropic.write import CALLS, CALLS_AT, NULL, REST_AT
-from chatledger.formats.wire.fields import as_object, nameless, text_at, wrong
+from chatledger.formats.wire.fields import as_object, nameless, role_at, wrong
 from chatledger.formats.wire.plain import dump_all, dump_given, plain_value, require_json
 from chatledger.formats.wire.residual import EXTRA, KEYS, keep, positions_of
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Loss, Part, TextPart, ToolCall
@@ -111,7 +111,7 @@ def _read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> 
     """The stored messages of one message of the API, at least one. Raises DecodeError with the path of the
     first error.
     """
-    role = _read_role(source, path, lenient=lenient)
+    role = role_at(source, path, ROLES, lenient=lenient)
     content = source.get("content")
     if isinstance(content, list):
         first, *others = _read_blocks(role, content, f"{path}.content", lenient=lenient)
@@ -128,13 +128,6 @@ def _read_plain(source: dict[str, JsonValue], key: str, path: str, *, lenient: b
     if lenient and content is None:
         return None, {NULL: "null" if key in source else "absent"}
     raise wrong(path, "text or a list of blocks", content) if key in source else DecodeError(path, "missing")
-
-
-def _read_role(source: dict[str, JsonValue], path: str, *, lenient: bool) -> str:
-    role = text_at(source, "role", path)
-    if role in ROLES or lenient:
-        return role
-    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(ROLES))}")
 
 
 def _read_blocks(role: str, blocks: list[JsonValue], path: str, *, lenient: bool) -> list[ChatMessage]:

@@ -17,14 +17,13 @@ from chatledger.formats.anthropic.parts import (
     NAME,
     PARTS,
     is_result,
-    own_residual,
     reads_as_result,
     write_call,
     write_parts,
     write_result,
 )
 from chatledger.formats.wire.pairing import Pairing, made_id
-from chatledger.formats.wire.residual import KEYS, interleave, nested, put_back
+from chatledger.formats.wire.residual import KEYS, interleave, nested, own_residual, put_back
 from chatledger.models import (
     ChatMessage,
     TextPart,
@@ -88,14 +87,14 @@ def write_group(group: Sequence[PairedMessage]) -> Wire:
 
 def write_system(message: ChatMessage) -> JsonValue:
     """The value of `system` for a single prompt."""
-    if nested(own_residual(message), NULL) == "null" and message.content is None:
+    if nested(own_residual(message, NAME), NULL) == "null" and message.content is None:
         return None
     return "" if message.content is None else _plain_content(message)
 
 
 def content_blocks(message: ChatMessage) -> list[Wire]:
     """The content as a list of blocks; a text is one block."""
-    residual = own_residual(message)
+    residual = own_residual(message, NAME)
     parts = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content or []
     blocks = write_parts(parts, residual)
     return [block for block in blocks if message.role != "user" or not reads_as_result(block)]
@@ -103,7 +102,7 @@ def content_blocks(message: ChatMessage) -> list[Wire]:
 
 def _with_rest(results: list[Wire], rest: list[ChatMessage]) -> list[Wire]:
     for message in rest:
-        return interleave(results, content_blocks(message), nested(own_residual(message), REST_AT))
+        return interleave(results, content_blocks(message), nested(own_residual(message, NAME), REST_AT))
     return results
 
 
@@ -111,7 +110,7 @@ def _content(paired: PairedMessage) -> JsonValue:
     message = paired.message
     if message.role != "assistant" or not message.tool_calls:
         return _plain_content(message)
-    residual = own_residual(message)
+    residual = own_residual(message, NAME)
     calls = [
         write_call(call, call_id, nested(residual, CALLS, str(idx)))
         for idx, (call, call_id) in enumerate(zip(message.tool_calls, paired.call_ids, strict=True))
@@ -121,7 +120,7 @@ def _content(paired: PairedMessage) -> JsonValue:
 
 def _plain_content(message: ChatMessage) -> JsonValue:
     """The content of a message without calls. A text with a residual of its part is a list, as it was in the source."""
-    if isinstance(message.content, str) and nested(own_residual(message), PARTS) is None:
+    if isinstance(message.content, str) and nested(own_residual(message, NAME), PARTS) is None:
         return message.content
     return None if message.content is None else content_blocks(message)
 
@@ -130,7 +129,7 @@ def _enveloped(first: ChatMessage, role: str, content: JsonValue) -> Wire:
     """The message of the API around its content. The residual never sets a role or a content: a program may have
     changed the residual, and the API would reject the message.
     """
-    residual = own_residual(first)
+    residual = own_residual(first, NAME)
     made = {"role": role, **_content_field(content, residual), **_reply_metadata(first, residual)}
     whole = put_back(made, residual)
     typed = ("role", "content")

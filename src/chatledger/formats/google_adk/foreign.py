@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from mimetypes import guess_type
 
-from chatledger.formats.google_adk.parts import MODEL, Medium, is_base64
+from chatledger.formats.google_adk.parts import MODEL, is_base64
 from chatledger.formats.wire.pairing import Answered, made_id
-from chatledger.formats.wire.parts import GOOGLE, signed_by, signer_of, split_data_uri
+from chatledger.formats.wire.parts import GOOGLE, Medium, signed_by, signer_of, split_data_uri, thoughts_of
 from chatledger.models import LENIENT, ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, json_problem
 from chatledger.models.json_scan import read_text
@@ -69,23 +69,14 @@ def _fit_arguments(call: ToolCall) -> object:
 
 
 def _fit_content(message: ChatMessage) -> str | list[Part] | None:
-    thoughts = _thoughts(message) if message.role == "assistant" else []
+    reasoning = message.reasoning if message.role == "assistant" else None
+    thoughts: list[Part] = [_fit_thought(part, message) for part in thoughts_of(reasoning)]
     if not isinstance(message.content, list):
         if not thoughts:
             return message.content
         return [*thoughts, *([TextPart(text=message.content)] if message.content else [])]
     parts = [fitted for part in message.content if (fitted := _fit_part(part, message)) is not None]
     return thoughts + parts
-
-
-def _thoughts(message: ChatMessage) -> list[Part]:
-    """The field `reasoning`, which becomes the first parts."""
-    if isinstance(message.reasoning, str):
-        return [ThinkPart(text=message.reasoning)]
-    as_thoughts = [
-        ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in message.reasoning or ()
-    ]
-    return [_fit_thought(part, message) for part in as_thoughts if isinstance(part, ThinkPart)]
 
 
 def _fit_part(part: Part, message: ChatMessage) -> Part | None:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from chatledger.errors import DecodeError
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
-from chatledger.formats.wire.parts import ANTHROPIC, GOOGLE, PROVIDER, signed_by
+from chatledger.formats.wire.parts import (
+    ANTHROPIC,
+    FROM_URL_SAFE,
+    GOOGLE,
+    PROVIDER,
+    URL_SAFE,
+    Medium,
+    class_of,
+    signed_by,
+)
 from chatledger.formats.wire.residual import FORM, KEYS, keep_deep, nested, restore_deep
 from chatledger.models import (
-    AudioPart,
-    ChatMessage,
-    FilePart,
-    ImagePart,
     MediaPart,
     OpaquePart,
     Part,
     TextPart,
     ThinkPart,
-    VideoPart,
 )
 from chatledger.models.json import JsonValue
 
@@ -114,17 +117,10 @@ def view(source: Mapping[str, JsonValue], camel: bool) -> Mapping[str, JsonValue
     return {_SNAKE[key]: value for key, value in source.items() if key in _SNAKE} if camel else source
 
 
-def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format; None for any other message."""
-    return message.residual if message.format == NAME else None
-
-
 def is_metadata(key: str, value: JsonValue) -> bool:
     """Whether an event has a place for this entry of `response_metadata`."""
     return key in METADATA and isinstance(value, dict if key == "usage_metadata" else str)
 
-
-Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
 
 STANDARD = "standard"
 """The `form` of data in standard base64. ADK writes URL-safe base64 and reads both."""
@@ -143,11 +139,8 @@ _KINDS = (
     "tool_response",
     "toolResponse",
 )
-_FAMILIES: dict[str, type[Medium]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 _MODELS = {"gemini": GOOGLE, "claude": ANTHROPIC}
 """Words in the names of models, and the providers that sign the thoughts of these models."""
-_URL_SAFE = str.maketrans("+/", "-_")
-_FROM_URL_SAFE = str.maketrans("-_", "+/")
 
 
 def kind_of(value: JsonValue, camel: bool) -> str | None:
@@ -218,11 +211,11 @@ def _read_data(known: Source, path: str, camel: bool) -> tuple[Medium, Source]:
     path = f"{path}.inline_data"
     data, mime_type = text_at(blob, "data", path), optional_text_at(blob, "mime_type", path)
     fields = {
-        "data": data.translate(_FROM_URL_SAFE),
+        "data": data.translate(FROM_URL_SAFE),
         "mime_type": mime_type,
         "name": optional_text_at(blob, "display_name", path),
     }
-    return _class_of(mime_type).model_validate(fields), {FORM: STANDARD} if "+" in data or "/" in data else {}
+    return class_of(mime_type).model_validate(fields), {FORM: STANDARD} if "+" in data or "/" in data else {}
 
 
 def _read_address(known: Source, path: str, camel: bool) -> Medium:
@@ -234,11 +227,7 @@ def _read_address(known: Source, path: str, camel: bool) -> Medium:
         "mime_type": mime_type,
         "name": optional_text_at(file, "display_name", path),
     }
-    return _class_of(mime_type).model_validate(fields)
-
-
-def _class_of(mime_type: str | None) -> type[Medium]:
-    return _FAMILIES.get((mime_type or "").partition("/")[0], FilePart)
+    return class_of(mime_type).model_validate(fields)
 
 
 def _encoded(part: Part, residual: JsonValue, camel: bool) -> Source | None:
@@ -255,7 +244,7 @@ def _medium(part: MediaPart, residual: JsonValue, camel: bool) -> Source | None:
     name: Source = {} if part.name is None else {"display_name": part.name}
     mime_type: Source = {} if part.mime_type is None else {"mime_type": part.mime_type}
     if part.data is not None:
-        data = part.data if nested(residual, FORM) == STANDARD else part.data.translate(_URL_SAFE)
+        data = part.data if nested(residual, FORM) == STANDARD else part.data.translate(URL_SAFE)
         return spelled({"inline_data": spelled({"data": data, **name, **mime_type}, camel)}, camel)
     if part.url is None:
         return None
@@ -294,7 +283,7 @@ def _as_sent(signature: str | None, signer: str | None) -> str | None:
 
 def is_base64(text: str) -> bool:
     try:
-        base64.b64decode(text.translate(_FROM_URL_SAFE), validate=True)
+        base64.b64decode(text.translate(FROM_URL_SAFE), validate=True)
     except (binascii.Error, ValueError):
         return False
     return True

@@ -37,8 +37,9 @@ from chatledger.formats.google_adk.parts import (
     spelled,
     view,
 )
-from chatledger.formats.google_adk.write import encoded_call, encoded_head, encoded_result, text_alone
+from chatledger.formats.google_adk.write import encoded_call, encoded_head, encoded_result
 from chatledger.formats.wire.fields import as_object, nameless, object_at, optional_text_at, wrong
+from chatledger.formats.wire.parts import by_index, text_alone
 from chatledger.formats.wire.plain import dumped, require_json
 from chatledger.formats.wire.residual import FORM, keep_deep, positions_of
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Part, TextPart, ToolCall
@@ -228,16 +229,8 @@ class _Reader:
         return {MODEL: "assistant", USER: USER}.get(role, "custom") if isinstance(role, str) else "custom"
 
     def _read_rest(self, parts: Mapping[int, JsonValue]) -> tuple[list[Part], Source]:
-        content: list[Part] = []
-        residuals: Source = {}
-        for at, value in parts.items():
-            part, residual = read_part(
-                value, self._at(at), camel=self._camel, signer=self._signer, lenient=self._lenient
-            )
-            if residual is not None:
-                residuals[str(len(content))] = residual
-            content.append(part)
-        return content, residuals
+        given: Any = {"camel": self._camel, "signer": self._signer, "lenient": self._lenient}
+        return by_index(read_part(value, self._at(at), **given) for at, value in parts.items())
 
     def _read_call(self, value: JsonValue, path: str) -> ToolCall | None:
         """A call; None for every other part, and for a malformed call if lenient."""

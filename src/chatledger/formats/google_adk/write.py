@@ -17,6 +17,7 @@ from chatledger.formats.google_adk.parts import (
     HEAD,
     METADATA,
     MODEL,
+    NAME,
     OUTPUT,
     PARTS,
     RESPONSE,
@@ -25,14 +26,14 @@ from chatledger.formats.google_adk.parts import (
     USER,
     Source,
     is_metadata,
-    own_residual,
     restored,
     spelled,
     write_part,
 )
-from chatledger.formats.wire.residual import FORM, interleave, nested, restore_deep
-from chatledger.models import ChatMessage, MediaPart, OpaquePart, Part, TextPart, ToolCall, continues
-from chatledger.models.json import JsonValue, loads
+from chatledger.formats.wire.arguments import value_of
+from chatledger.formats.wire.residual import FORM, interleave, nested, own_residual, restore_deep
+from chatledger.models import ChatMessage, MediaPart, OpaquePart, TextPart, ToolCall, continues
+from chatledger.models.json import JsonValue
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class Event:
             self.parts.append(write_result(message, camel=self.camel))
         else:
             rest = write_parts(message, camel=self.camel)
-            self.parts = interleave(self.parts, rest, nested(own_residual(message), REST_AT))
+            self.parts = interleave(self.parts, rest, nested(own_residual(message, NAME), REST_AT))
 
     def write(self) -> Source:
         return write_event(self.head, self.parts, self.author)
@@ -84,12 +85,12 @@ class Writer:
 
 
 def is_camel(head: ChatMessage) -> bool:
-    return bool(nested(own_residual(head), FORM) == CAMEL)
+    return bool(nested(own_residual(head, NAME), FORM) == CAMEL)
 
 
 def write_event(head: ChatMessage, parts: Sequence[JsonValue], author: str = MODEL) -> Source:
     """The event of its first row and its parts."""
-    residual = nested(own_residual(head), HEAD)
+    residual = nested(own_residual(head, NAME), HEAD)
     source = restore_deep(encoded_head(head, camel=is_camel(head), has_parts=bool(parts), author=author), residual)
     content = source.get("content")
     if parts:
@@ -134,7 +135,7 @@ def _author(head: ChatMessage) -> str:
 
 def write_parts(message: ChatMessage, *, camel: bool) -> list[JsonValue]:
     """The parts of a message that is no result: its content, with its calls between."""
-    residual = own_residual(message)
+    residual = own_residual(message, NAME)
     content = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content or []
     parts = [
         written
@@ -159,7 +160,7 @@ def encoded_call(call: ToolCall, *, camel: bool) -> Source:
 
 
 def write_result(message: ChatMessage, *, camel: bool) -> Source:
-    residual = own_residual(message)
+    residual = own_residual(message, NAME)
     return restored(encoded_result(message, residual, camel=camel), nested(residual, RESULT))
 
 
@@ -191,17 +192,7 @@ def _text_and_media(message: ChatMessage, residual: JsonValue, camel: bool) -> t
 
 def _response(text: str, is_error: bool, form: JsonValue) -> JsonValue:
     if form == AS_JSON:
-        try:
-            value = loads(text)
-        except (ValueError, RecursionError):
-            value = None
+        value = value_of(text)
         if isinstance(value, dict):
             return value
     return {"error" if is_error else OUTPUT if form == OUTPUT else "result": text}
-
-
-def text_alone(parts: list[Part]) -> str | list[Part] | None:
-    """A single text as plain text; None for no content."""
-    if len(parts) == 1 and isinstance(parts[0], TextPart):
-        return parts[0].text
-    return parts or None

@@ -23,8 +23,8 @@ from chatledger.formats.kosong import CODEC
 from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.formats.kosong.foreign import adapt, is_record
 from chatledger.formats.kosong.parts import AS_DICT, FIELDS, LINE, SHORT, residual_of
-from chatledger.formats.kosong.read import as_json
 from chatledger.formats.kosong.write import shortened, write_message
+from chatledger.formats.wire.plain import require_json
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonObject, JsonValue, dumps
 
@@ -83,7 +83,8 @@ def write(messages: Sequence[ChatMessage], *, codec: KosongCodec = CODEC) -> byt
 def _read_line(text: str, codec: KosongCodec, *, lenient: bool) -> ChatMessage:
     fields = _parsed(text)
     if isinstance(fields.get("role"), str) and fields["role"].startswith("_"):
-        record = ChatMessage(role="custom", custom_data=as_json(fields, "$", [], lenient=False), format=codec.name)
+        require_json(fields, "$")
+        record = ChatMessage(role="custom", custom_data=fields, format=codec.name)
         return _with_line(record, _style_of(text, fields, SPACED))
     as_given = codec.decode([fields], rules="lenient" if lenient else "strict").messages[0]
     kept = {key: value for key, value in residual_of(as_given).items() if key not in _AS_GIVEN}

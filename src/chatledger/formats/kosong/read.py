@@ -37,8 +37,8 @@ from chatledger.formats.kosong.parts import (
     required,
 )
 from chatledger.formats.kosong.write import dump, shortened, write_fields
-from chatledger.formats.wire.fields import nameless
-from chatledger.formats.wire.plain import coerce, require_json
+from chatledger.formats.wire.fields import nameless, unknown_role
+from chatledger.formats.wire.plain import as_json
 from chatledger.formats.wire.residual import keep_deep
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
 from chatledger.models.json import JsonObject, JsonValue
@@ -57,7 +57,7 @@ def read_message(message: object, path: str, revision: Revision, losses: list[Lo
 
 def _read_dict(source: Any, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
     """A message from a dict. Writing it gives that dict again, with its key order and its unknown keys."""
-    source = as_json(source, path, losses, lenient=lenient)
+    source = as_json(source, path, _NAMES, losses, lenient=lenient)
     message = _read_fields(source, path, revision, lenient=lenient)
     message = message.model_copy(update={"residual": _partial_flag(source)})
     full = write_fields(message, revision)
@@ -69,8 +69,8 @@ def _read_dict(source: Any, path: str, revision: Revision, losses: list[Loss], *
 
 def _read_object(source: Any, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
     """A message from an object. Writing it gives an equal object with equal dumps."""
-    fields = as_json(object_fields(source, path), path, losses, lenient=lenient)
-    own_dump = as_json(dump_object(source, path), path, [], lenient=lenient)
+    fields = as_json(object_fields(source, path), path, _NAMES, losses, lenient=lenient)
+    own_dump = as_json(dump_object(source, path), path, _NAMES, [], lenient=lenient)
     classes = classes_of(source)
     if is_text := not revision.null_is_empty and is_plain_text(source):
         fields["content"] = fields["content"][0]["text"]
@@ -112,7 +112,7 @@ def _role(source: Source, path: str, lenient: bool) -> str:
     role: str = required(source, "role", str, path)
     if role in ROLES or lenient:
         return role
-    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(ROLES))}")
+    raise unknown_role(role, path, ROLES)
 
 
 def _content(
@@ -165,13 +165,3 @@ def _check_call(call: JsonObject, function: JsonObject, path: str) -> None:
     optional(function, "arguments", str, f"{path}.function")
     if call.get("type", "function") != "function":
         raise DecodeError(f"{path}.type", f"expected 'function', not {str(call['type'])[:80]!r}")
-
-
-def as_json(source: JsonObject, path: str, losses: list[Loss], *, lenient: bool) -> JsonObject:
-    """The source, which must be JSON throughout. Lenient converts it and reports each change."""
-    if not lenient:
-        require_json(source, path)
-        return source
-    coerced, lost = coerce(source, path, _NAMES)
-    losses += lost
-    return coerced  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from chatledger.formats.langchain.parts import SUMMARY, THINKING
 from chatledger.formats.langchain.write import DATA, NAME, PARTS
 from chatledger.formats.wire.pairing import Answered, made_id
-from chatledger.formats.wire.parts import ANTHROPIC, OPENAI, signer_of
+from chatledger.formats.wire.parts import ANTHROPIC, OPENAI, signer_of, thoughts_of
 from chatledger.formats.wire.residual import EXTRA, FORM
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonObject
@@ -66,12 +66,7 @@ def _fit_content(message: ChatMessage) -> tuple[str | list[Part], JsonObject]:
         return message.content or "", {}
     else:
         content = [TextPart(text=message.content)] if message.content else []
-    parts = [*_as_thoughts(thoughts), *content]
+    parts: list[Part] = [*thoughts_of(thoughts), *content]
     signed = {idx: part for idx, part in enumerate(parts) if isinstance(part, ThinkPart) and part.signature}
     forms = {str(idx): _FORMS.get(signer_of(part, message.format) or "") for idx, part in signed.items()}
     return parts, {idx: {FORM: form} for idx, form in forms.items() if form is not None}
-
-
-def _as_thoughts(reasoning: Sequence[Part]) -> list[Part]:
-    as_thoughts = (ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in reasoning)
-    return [part for part in as_thoughts if isinstance(part, ThinkPart)]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from chatledger.errors import DecodeError
 from chatledger.formats.wire.fields import object_at, optional_text_at, text_at, wrong
+from chatledger.formats.wire.parts import opaque
 from chatledger.formats.wire.residual import FORM, KEYS, keep_deep, nested, restore_deep
 from chatledger.models import (
     AudioPart,
@@ -67,11 +68,11 @@ def read_block(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, Jso
     kind = value.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     try:
-        part, residual = (_opaque(value), {}) if reader is None else reader(value, path)
+        part, residual = (opaque(value), {}) if reader is None else reader(value, path)
     except DecodeError:
         if not lenient:
             raise
-        part, residual = _opaque(value), {}
+        part, residual = opaque(value), {}
     if isinstance(part, OpaquePart):
         return part, None
     encoded = _encoded(part, residual)
@@ -101,11 +102,6 @@ def _encoded(part: Part, residual: Block) -> JsonValue:
     if not isinstance(part, MediaPart):
         return None
     return _foreign_medium(part, form) or _medium(part)
-
-
-def _opaque(source: Block) -> OpaquePart:
-    kind = source.get("type")
-    return OpaquePart(type=kind if isinstance(kind, str) else None, value=source)
 
 
 def _read_text(source: Block, path: str) -> Read:
@@ -283,11 +279,11 @@ def _read_source(source: Block, path: str) -> Read:
         return kind(url=text_at(origin, "url", path), name=name), {FORM: SOURCE}
     if origin.get("type") == "file":
         return kind(id=text_at(origin, "file_id", path), name=name), {FORM: SOURCE}
-    return _opaque(source), {}
+    return opaque(source), {}
 
 
 def _read_document(source: Block, path: str) -> Read:
-    return _read_source(source, path) if isinstance(source.get(SOURCE), dict) else (_opaque(source), {})
+    return _read_source(source, path) if isinstance(source.get(SOURCE), dict) else (opaque(source), {})
 
 
 def _read_image_url(source: Block, path: str) -> Read:

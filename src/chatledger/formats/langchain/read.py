@@ -6,8 +6,6 @@ The reader writes each message again at once, and the residual keeps the differe
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.langchain.parts import read_block
@@ -26,16 +24,16 @@ from chatledger.formats.langchain.write import (
     with_signer,
     write_data,
 )
-from chatledger.formats.wire.fields import as_object, nameless, object_at, optional_text_at, text_at, wrong
-from chatledger.formats.wire.plain import coerce, dumped, require_json
+from chatledger.formats.wire.fields import as_object, built, nameless, object_at, optional_text_at, text_at, wrong
+from chatledger.formats.wire.parts import by_index
+from chatledger.formats.wire.plain import as_json, dumped
 from chatledger.formats.wire.residual import keep, keep_deep
-from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
+from chatledger.models import ChatMessage, Loss, Part, ToolCall
 from chatledger.models.json import JsonObject, JsonValue
-from chatledger.models.trusted import blank, copy_with, revive
+from chatledger.models.trusted import copy_with
 
 _NAMES = re.compile(r"\.type|\.data\.(type|name|id|role|tool_call_id)|\.data\.(invalid_)?tool_calls\[\d+\]\.(id|name)")
 """The paths of ids and names in a message."""
-_CHECKED_TYPES = frozenset({str, list, dict, bool, type(None)})
 _FIELDS = {
     "role",
     "content",
@@ -68,23 +66,19 @@ def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], 
     messages: list[ChatMessage] = []
     for index, value in enumerate(payload):
         path = f"$[{index}]"
-        source, lost = _plain(value, path, lenient=lenient)
+        source = as_json(_plain(value, path), path, _NAMES, losses, lenient=lenient)
         messages.append(_read_message(as_object(source, path), path, lenient=lenient))
-        losses += lost
     return messages, losses
 
 
-def _plain(value: object, path: str, *, lenient: bool) -> tuple[Any, Sequence[Loss]]:
-    """The message as JSON. An object is dumped as `message_to_dict` does."""
+def _plain(value: object, path: str) -> object:
+    """The message as a dict. An object is dumped as `message_to_dict` does."""
     if is_object(value):
         fields = dumped(value, path, lambda model_dump: model_dump())
-        value = {TYPE: fields.get(TYPE), DATA: fields} if isinstance(fields, dict) else fields
-    elif not isinstance(value, dict):
+        return {TYPE: fields.get(TYPE), DATA: fields} if isinstance(fields, dict) else fields
+    if not isinstance(value, dict):
         raise DecodeError(path, f"expected a message or its dict, not {type(value).__name__}")
-    if lenient:
-        return coerce(value, path, _NAMES)
-    require_json(value, path)
-    return value, ()
+    return value
 
 
 def _read_message(source: JsonObject, path: str, *, lenient: bool) -> ChatMessage:
@@ -98,7 +92,7 @@ def _read_message(source: JsonObject, path: str, *, lenient: bool) -> ChatMessag
     metadata = data.get("response_metadata")
     if isinstance(content, list):
         content = [with_signer(part, metadata) for part in content]
-    message = _built(
+    message = built(
         {
             "role": role,
             "content": content,
@@ -110,7 +104,8 @@ def _read_message(source: JsonObject, path: str, *, lenient: bool) -> ChatMessag
             "response_metadata": metadata if metadata and isinstance(metadata, dict) else None,
             "format": NAME,
             "residual": None,
-        }
+        },
+        _FIELDS,
     )
     residual: JsonObject = {} if type_of(message, {}) == type_ else {TYPE: type_}
     residual |= keep({**source, DATA: None}, {TYPE: type_, DATA: None}) or {}
@@ -124,15 +119,6 @@ def _read_message(source: JsonObject, path: str, *, lenient: bool) -> ChatMessag
     sections = {DATA: keep_deep(data, written), PARTS: parts, CALLS: kept_calls}
     residual |= {key: value for key, value in sections.items() if value}
     return copy_with(message, {"residual": residual}) if residual else message
-
-
-def _built(fields: dict[str, Any]) -> ChatMessage:
-    """The message of fields whose types were checked while reading; Pydantic validates only values of subclasses."""
-    if _CHECKED_TYPES.issuperset(map(type, fields.values())):
-        values = blank(ChatMessage)
-        values.update(fields)
-        return revive(ChatMessage, values, _FIELDS)
-    return ChatMessage.model_validate(fields, context=LENIENT)
 
 
 def _optional_text(data: JsonObject, key: str, path: str, *, lenient: bool) -> str | None:
@@ -149,12 +135,11 @@ def _read_content(data: JsonObject, path: str, *, lenient: bool) -> tuple[str | 
     try:
         if not isinstance(content, list):
             raise wrong(path, "text or a list of blocks", content)
-        read = [read_block(value, f"{path}[{idx}]", lenient=lenient) for idx, value in enumerate(content)]
+        return by_index(read_block(value, f"{path}[{idx}]", lenient=lenient) for idx, value in enumerate(content))
     except DecodeError:
         if not lenient:
             raise
         return None, {}
-    return [part for part, _ in read], {str(idx): kept for idx, (_, kept) in enumerate(read) if kept is not None}
 
 
 def _read_calls(data: JsonObject, path: str, *, lenient: bool) -> tuple[list[ToolCall] | None, JsonObject]:

@@ -23,6 +23,7 @@ from chatledger.formats.message_file.models import (
 )
 from chatledger.formats.message_file.protocols import MessageItem
 from chatledger.formats.message_file.write import CALL, NAME, OBJECT, OUTPUTS, to_part, write_item, write_output
+from chatledger.formats.wire.fields import step_of
 from chatledger.formats.wire.residual import keep
 from chatledger.models import BACK, ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.json import JsonObject
@@ -44,7 +45,7 @@ def item_of(value: object, path: str) -> TextItem | CallItem:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         steps = [step for step in first["loc"] if step not in _TAGS]
-        raise DecodeError(path + "".join(_step(step) for step in steps), first["msg"]) from error
+        raise DecodeError(path + "".join(map(step_of, steps)), first["msg"]) from error
     except (ValueError, RecursionError) as error:  # Pydantic cannot quote the value that it refuses
         raise DecodeError(path, "contains a value that is not JSON") from error
 
@@ -55,10 +56,6 @@ def _dict_of(value: object, path: str) -> object:
         return value.to_dict() if isinstance(value, MessageItem) else None
     except Exception as error:
         raise DecodeError(path, f"{type(value).__name__} raised {type(error).__name__}") from error
-
-
-def _step(step: int | str) -> str:
-    return f"[{step}]" if isinstance(step, int) else f".{step}"
 
 
 def read_group(item: TextItem | CallItem, *, was_object: bool = False) -> list[ChatMessage]:

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.formats.anthropic.foreign import fit
-from chatledger.formats.anthropic.parts import NAME, PARTS, is_listed, is_result, own_residual
+from chatledger.formats.anthropic.parts import NAME, PARTS, is_listed, is_result
 from chatledger.formats.anthropic.write import CALLS_AT, REST_AT, joins
 from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.repairs import RepairLog
-from chatledger.formats.wire.residual import nested
+from chatledger.formats.wire.residual import nested, own_residual
 from chatledger.models import CONTINUES, ChatMessage, Part, TextPart, continues
 from chatledger.models.trusted import copy_with
 
@@ -61,7 +61,7 @@ def _behind_results(before: ChatMessage, message: ChatMessage, log: RepairLog) -
     if not joins(before, fit(message) or message):
         log.add(repairs.MERGED, message, "a second user message in a row: joined with the first")
         return copy_with(message, {"residual": {CONTINUES: True, **_residual(message)}})
-    if nested(own_residual(message), REST_AT) is None:
+    if nested(own_residual(message, NAME), REST_AT) is None:
         return message
     log.add(repairs.MOVED_RESULT, message, "content before results: moved after them")
     return copy_with(message, {"residual": {key: value for key, value in _residual(message).items() if key != REST_AT}})

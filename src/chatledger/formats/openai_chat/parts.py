@@ -10,7 +10,7 @@ from types import NoneType
 
 from chatledger.errors import DecodeError
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at, wrong
-from chatledger.formats.wire.parts import data_uri, is_data_uri
+from chatledger.formats.wire.parts import data_uri, is_data_uri, opaque
 from chatledger.formats.wire.residual import FORM, keep, keep_envelope, nested, restore, restore_envelope
 from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue
@@ -33,11 +33,11 @@ def read_part(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, Json
     kind = source.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     try:
-        part, form = reader(source, path) if reader is not None else (_opaque(source), None)
+        part, form = reader(source, path) if reader is not None else (opaque(source), None)
     except DecodeError:
         if not lenient:
             raise
-        part, form = _opaque(source), None
+        part, form = opaque(source), None
     encoded = _encoded(part, form)
     return part, None if encoded is None else keep_envelope(source, encoded, form)
 
@@ -109,11 +109,6 @@ def _encoded_thought(part: ThinkPart, form: JsonValue) -> dict[str, JsonValue] |
 
 def _envelope(kind: str, value: JsonValue) -> dict[str, JsonValue] | None:
     return None if value is None else {"type": kind, kind: value}
-
-
-def _opaque(source: dict[str, JsonValue]) -> OpaquePart:
-    kind = source.get("type")
-    return OpaquePart(type=kind if isinstance(kind, str) else None, value=source)
 
 
 def _read_text(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:

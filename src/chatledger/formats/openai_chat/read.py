@@ -18,19 +18,18 @@ from chatledger.formats.openai_chat.write import (
     ROLES,
     write_message,
 )
-from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
+from chatledger.formats.wire.fields import as_object, built, nameless, optional_text_at, role_at, wrong
 from chatledger.formats.wire.plain import dump_all, dump_given, dumped, plain_value, require_json
 from chatledger.formats.wire.residual import keep, nested
-from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
+from chatledger.models import ChatMessage, Part, ToolCall
 from chatledger.models.json import JsonValue
-from chatledger.models.trusted import blank, copy_with, revive
+from chatledger.models.trusted import copy_with
 
 ROOT = "messages"
+_FIELDS = {"role", "content", "reasoning", "name", "tool_calls", "tool_call_id", "format", "residual"}
 _DEPTH = 4
 """The maximum depth of objects in a message: its calls and parts, their values, and one more level."""
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-_CHECKED_TYPES = frozenset({str, list, dict, type(None)})
-_FIELDS = {"role", "content", "reasoning", "name", "tool_calls", "tool_call_id", "format", "residual"}
 
 
 def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
@@ -73,7 +72,7 @@ def _read_message(value: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
     """The message of a source object. Raises DecodeError with the path of an invalid value."""
     source = as_object(value, path)
     notes = _Notes()
-    message = _built(
+    message = built(
         {
             "role": _read_role(source, path, lenient=lenient),
             "content": _read_content(source, path, notes, lenient=lenient),
@@ -83,7 +82,8 @@ def _read_message(value: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
             "tool_call_id": optional_text_at(source, "tool_call_id", path),
             "format": NAME,
             "residual": notes.residual or None,
-        }
+        },
+        _FIELDS,
     )
     kept = keep(source, write_message(message, calls=_written_calls(source, message)))
     return message if kept is None else copy_with(message, {"residual": {**notes.residual, **kept}})
@@ -95,26 +95,9 @@ def _written_calls(source: dict[str, JsonValue], message: ChatMessage) -> list[J
     return values if values is not None and len(values) == len(message.tool_calls or ()) else None
 
 
-def _built(fields: dict[str, Any]) -> ChatMessage:
-    """The message of fields whose types were checked while reading.
-
-    Pydantic validates the message only if a value has a subclass of these types; it turns a subclass of str into a
-    plain str.
-    """
-    if _CHECKED_TYPES.issuperset(map(type, fields.values())):
-        values = blank(ChatMessage)
-        values.update(fields)
-        return revive(ChatMessage, values, _FIELDS)
-    return ChatMessage.model_validate(fields, context=LENIENT)
-
-
 def _read_role(source: dict[str, JsonValue], path: str, *, lenient: bool) -> str:
-    role = text_at(source, "role", path)
-    if role == "function":
-        return "tool"
-    if role in ROLES or lenient:
-        return role
-    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(ROLES))}")
+    role = role_at(source, path, ROLES, lenient=lenient)
+    return "tool" if role == "function" else role
 
 
 def _read_content(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> str | list[Part] | None:

@@ -9,7 +9,7 @@ from chatledger.formats.openai_responses.items import CALL, CUSTOM_CALL, FUNCTIO
 from chatledger.formats.openai_responses.parts import write_part, write_thought
 from chatledger.formats.openai_responses.write import ITEMS, NAME
 from chatledger.formats.wire.pairing import Answered, made_id
-from chatledger.formats.wire.parts import OPENAI, id_of, signer_of
+from chatledger.formats.wire.parts import OPENAI, id_of, signer_of, thoughts_of
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
@@ -78,7 +78,7 @@ def _with_own_id(part: MediaPart, source_format: str | None) -> Part:
 def _assistant_items(message: ChatMessage, position: int) -> Iterator[Source]:
     """The thoughts of the assistant, then its texts, then its calls."""
     seq = position if message.seq is None else message.seq
-    for idx, part in enumerate(_thoughts(message.reasoning)):
+    for idx, part in enumerate(thoughts_of(message.reasoning)):
         yield _thought_item(part, f"rs_{seq}_r{idx}", message)
     if isinstance(message.content, list):
         yield from _content_items(message.content, seq, message)
@@ -86,13 +86,6 @@ def _assistant_items(message: ChatMessage, position: int) -> Iterator[Source]:
         yield {"role": "assistant", "content": message.content}
     for idx, call in enumerate(message.tool_calls or ()):
         yield _call_item(call, made_id(message, position, idx))
-
-
-def _thoughts(reasoning: str | list[Part] | None) -> list[ThinkPart]:
-    if isinstance(reasoning, str):
-        return [ThinkPart(text=reasoning)]
-    as_thoughts = (ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in reasoning or ())
-    return [part for part in as_thoughts if isinstance(part, ThinkPart)]
 
 
 def _content_items(parts: list[Part], seq: int, message: ChatMessage) -> Iterator[Source]:

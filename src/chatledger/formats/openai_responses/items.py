@@ -11,7 +11,8 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_responses.parts import read_part, read_thought, write_part, write_thought
-from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
+from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, role_at, text_at, wrong
+from chatledger.formats.wire.parts import by_index, opaque
 from chatledger.formats.wire.residual import keep, nested, restore
 from chatledger.models import OpaquePart, Part, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue
@@ -89,9 +90,7 @@ def _kept(source: Source, role: str, entry: dict[str, JsonValue], **held: Any) -
 
 
 def _read_message(source: Source, path: str, lenient: bool) -> Item:
-    role = text_at(source, "role", path)
-    if role not in ROLES and not lenient:
-        raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(ROLES))}")
+    role = role_at(source, path, ROLES, lenient=lenient)
     if source.get("tool_calls") and not lenient:  # these belong to openai-chat: the residual would hide the calls
         raise DecodeError(f"{path}.tool_calls", "a message has no tool calls here; use items of type function_call")
     content, entry = _read_content(source.get("content"), f"{path}.content", role, lenient=lenient)
@@ -144,9 +143,7 @@ def _write_output(held: Held, entry: JsonValue) -> Source:
 
 
 def _read_opaque(source: Source, path: str, lenient: bool) -> Item:
-    kind = source.get("type")
-    part = OpaquePart(type=kind if isinstance(kind, str) else None, value=source)
-    return Item(source, "assistant", {"kind": OPAQUE}, content=[part])
+    return Item(source, "assistant", {"kind": OPAQUE}, content=[opaque(source)])
 
 
 def _write_opaque(held: Held, entry: JsonValue) -> Source:
@@ -164,9 +161,8 @@ def _read_content(
         return value, {}
     if not isinstance(value, list):
         raise wrong(path, "text or a list of parts", value)
-    read = [read_part(one, f"{path}[{idx}]", role, lenient=lenient) for idx, one in enumerate(value)]
-    notes = {str(idx): residual for idx, (_, residual) in enumerate(read) if residual is not None}
-    return [part for part, _ in read], {"take": len(read), "parts": notes} if notes else {"take": len(read)}
+    parts, notes = by_index(read_part(one, f"{path}[{idx}]", role, lenient=lenient) for idx, one in enumerate(value))
+    return parts, {"take": len(parts), "parts": notes} if notes else {"take": len(parts)}
 
 
 def _content_field(key: str, held: Held, entry: JsonValue) -> Source:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_chat.parts import audio_mime_type, audio_object
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
-from chatledger.formats.wire.parts import data_uri, is_data_uri
+from chatledger.formats.wire.parts import data_uri, is_data_uri, opaque
 from chatledger.formats.wire.residual import FORM, keep_envelope, nested, restore_envelope
 from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.json import JsonValue
@@ -81,8 +81,7 @@ def _file(part: FilePart) -> Source | None:
 
 
 def _opaque(source: Source, path: str) -> Part:
-    kind = source.get("type")
-    return OpaquePart(type=kind if isinstance(kind, str) else None, value=source)
+    return opaque(source)
 
 
 def _read_text(source: Source, path: str) -> Part:

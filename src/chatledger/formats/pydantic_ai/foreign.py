@@ -6,11 +6,8 @@ that have no data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from chatledger.formats.pydantic_ai.names import NAME
-from chatledger.formats.pydantic_ai.parts import Medium
-from chatledger.formats.wire.parts import id_of, signed_by, signer_of, split_data_uri
+from chatledger.formats.wire.parts import Medium, id_of, signed_by, signer_of, split_data_uri, thoughts_of
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart
 from chatledger.models.trusted import build
 
@@ -44,7 +41,8 @@ def fit(message: ChatMessage) -> ChatMessage | None:
 
 
 def _fit_content(message: ChatMessage, role: str) -> str | list[Part] | None:
-    thoughts = list(_thoughts(message)) if role == "assistant" else []
+    reasoning = message.reasoning if role == "assistant" else None
+    thoughts: list[Part] = [_fit_thought(part, message.format) for part in thoughts_of(reasoning)]
     if not isinstance(message.content, list):
         if thoughts:
             return [*thoughts, *([TextPart(text=message.content)] if message.content else [])]
@@ -55,18 +53,6 @@ def _fit_content(message: ChatMessage, role: str) -> str | list[Part] | None:
     if role == "tool" and not any(isinstance(part, MediaPart) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, TextPart))
     return thoughts + parts
-
-
-def _thoughts(message: ChatMessage) -> Iterator[Part]:
-    """The field `reasoning`, which becomes the first parts of a response."""
-    if isinstance(message.reasoning, str):
-        yield ThinkPart(text=message.reasoning)
-        return
-    for part in message.reasoning or ():
-        if isinstance(part, TextPart):
-            yield ThinkPart(text=part.text)
-        elif isinstance(part, ThinkPart):
-            yield _fit_thought(part, message.format)
 
 
 def _fit_part(part: Part, role: str, source_format: str | None) -> Part | None:

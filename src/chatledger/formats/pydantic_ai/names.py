@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from chatledger.formats.wire.residual import nested
-from chatledger.models import ChatMessage
 from chatledger.models.json import JsonValue, same_json
 
 NAME = "pydantic-ai"
@@ -83,11 +82,6 @@ _NO_USAGE: Source = {
     "details": {},
     "cost": None,
 }
-
-
-def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format; None for any other message."""
-    return message.residual if message.format == NAME else None
 
 
 def given(residual: JsonValue, key: str) -> Source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.pydantic_ai.names import (
@@ -21,7 +21,7 @@ from chatledger.formats.pydantic_ai.names import (
     with_given,
 )
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
-from chatledger.formats.wire.parts import signed_by
+from chatledger.formats.wire.parts import FROM_URL_SAFE, URL_SAFE, Medium, by_index, class_of, opaque, signed_by
 from chatledger.formats.wire.residual import keep, nested, restore
 from chatledger.models import (
     AudioPart,
@@ -36,8 +36,6 @@ from chatledger.models import (
 )
 from chatledger.models.json import JsonValue
 
-Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
-
 _URLS: dict[str, type[Medium]] = {
     "image-url": ImagePart,
     "audio-url": AudioPart,
@@ -47,10 +45,7 @@ _URLS: dict[str, type[Medium]] = {
 _BINARY = "binary"
 _CONTENT = "text-content"
 _TEXTS = (_CONTENT, "structured-content")
-_FAMILIES: dict[str, type[Medium]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 _MEDIA_KEYS = frozenset({"url", "force_download", "vendor_metadata", "kind", "media_type", "identifier"})
-_URL_SAFE = str.maketrans("+/", "-_")
-_FROM_URL_SAFE = str.maketrans("-_", "+/")
 
 
 # --- Items of a prompt or of a result ---------------------------------------------------------------------------------
@@ -58,14 +53,7 @@ _FROM_URL_SAFE = str.maketrans("-_", "+/")
 
 def read_items(values: Sequence[JsonValue], path: str, *, lenient: bool) -> tuple[list[Part], Source]:
     """The parts, and the residuals of those that need one, by index. Raises DecodeError."""
-    parts: list[Part] = []
-    residuals: Source = {}
-    for index, value in enumerate(values):
-        part, residual = read_item(value, f"{path}[{index}]", lenient=lenient)
-        parts.append(part)
-        if residual:
-            residuals[str(index)] = residual
-    return parts, residuals
+    return by_index(read_item(value, f"{path}[{index}]", lenient=lenient) for index, value in enumerate(values))
 
 
 def write_items(parts: Sequence[Part], residual: JsonValue) -> list[JsonValue]:
@@ -117,8 +105,7 @@ def _read_known(item: Source, kind: str, path: str) -> tuple[Part, JsonValue] | 
 def read_binary(item: Source, path: str) -> tuple[Medium, Source]:
     """A medium with data. Raises DecodeError."""
     data, mime_type = text_at(item, "data", path), text_at(item, "media_type", path)
-    kind = _FAMILIES.get(mime_type.partition("/")[0], FilePart)
-    medium = kind.model_validate({"data": data.translate(_FROM_URL_SAFE), "mime_type": mime_type})
+    medium = class_of(mime_type).model_validate({"data": data.translate(FROM_URL_SAFE), "mime_type": mime_type})
     residual = with_given(item, "identifier")
     if "+" in data or "/" in data:
         residual[STANDARD] = True
@@ -146,7 +133,7 @@ def _address(part: MediaPart, residual: JsonValue) -> Source | None:
 def _binary(part: MediaPart, residual: JsonValue) -> Source:
     data = part.data or ""
     return {
-        "data": data if nested(residual, STANDARD) is True else data.translate(_URL_SAFE),
+        "data": data if nested(residual, STANDARD) is True else data.translate(URL_SAFE),
         "media_type": "application/octet-stream" if part.mime_type is None else part.mime_type,
         "vendor_metadata": None,
         KIND: _BINARY,
@@ -224,12 +211,6 @@ def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
         return None
     inner = nested(residual, FILE)
     return restore(_file(restore(_binary(part, inner), inner)), residual)
-
-
-def opaque(value: JsonValue, key: str) -> OpaquePart:
-    """A value that is kept whole; `key` is the key of its kind."""
-    kind = value.get(key) if isinstance(value, dict) else None
-    return OpaquePart(type=kind if isinstance(kind, str) else None, value=value)
 
 
 def _read_known_part(part: Source, kind: str, path: str) -> tuple[Part, JsonValue] | None:

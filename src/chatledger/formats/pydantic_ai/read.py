@@ -39,12 +39,13 @@ from chatledger.formats.pydantic_ai.names import (
     response_head,
     with_given,
 )
-from chatledger.formats.pydantic_ai.parts import has_files, opaque, read_items, read_part
+from chatledger.formats.pydantic_ai.parts import has_files, read_items, read_part
 from chatledger.formats.pydantic_ai.write import SUCCESS, encoded_call, encoded_row
 from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
+from chatledger.formats.wire.parts import opaque, text_alone
 from chatledger.formats.wire.plain import require_json
 from chatledger.formats.wire.residual import keep, positions_of
-from chatledger.models import CONTINUES, ChatMessage, Part, TextPart, ToolCall
+from chatledger.models import CONTINUES, ChatMessage, Part, ToolCall
 from chatledger.models.json import JsonValue, dumps
 
 
@@ -205,7 +206,7 @@ def _read_response(source: Source, values: list[JsonValue], path: str, *, lenien
     sections = {HEAD: head, PARTS: of_parts, CALLS: of_calls, CALLS_AT: positions}
     row = ChatMessage(
         role="assistant",
-        content=_text_alone(parts),
+        content=text_alone(parts),
         tool_calls=list(calls.values()) or None,
         response_metadata=metadata,
         format=NAME,
@@ -235,10 +236,3 @@ def _read_call(value: JsonValue, path: str, *, lenient: bool) -> ToolCall | None
             raise
         return None
     return call
-
-
-def _text_alone(parts: list[Part]) -> str | list[Part] | None:
-    """A single text as plain text; None for no content."""
-    if len(parts) == 1 and isinstance(parts[0], TextPart):
-        return parts[0].text
-    return parts or None

@@ -30,15 +30,15 @@ from chatledger.formats.pydantic_ai.names import (
     WHOLE,
     Source,
     given,
-    own_residual,
     request_head,
     response_head,
 )
 from chatledger.formats.pydantic_ai.parts import digests_of, write_items, write_part
+from chatledger.formats.wire.arguments import value_of
 from chatledger.formats.wire.pairing import Answered, Pairing, made_id
-from chatledger.formats.wire.residual import interleave, nested, restore
+from chatledger.formats.wire.residual import interleave, nested, own_residual, restore
 from chatledger.models import ChatMessage, OpaquePart, TextPart, ToolCall, continues
-from chatledger.models.json import JsonValue, loads
+from chatledger.models.json import JsonValue
 
 FAILED = "failed"
 SUCCESS = "success"
@@ -60,7 +60,7 @@ class Writer:
     def write(self, message: ChatMessage, position: int, *, is_own: bool) -> JsonValue:
         """Write a message that fits the format. Returns its part, or its message for a response; None if left out."""
         answered = self._pairing.follow(message, position)
-        residual = own_residual(message)
+        residual = own_residual(message, NAME)
         if message.role == "assistant":
             return self._alone(write_response(message, position))
         if nested(residual, WHOLE) is True:
@@ -83,12 +83,12 @@ class Writer:
         joins = self._is_own == is_own and (continues(message) if is_own else True)
         if self._request is None or not joins:
             self._request, self._is_own = [], is_own
-            self.messages.append(restore(request_head(self._request), nested(own_residual(message), HEAD)))
+            self.messages.append(restore(request_head(self._request), nested(own_residual(message, NAME), HEAD)))
         self._request.append(part)
 
 
 def write_response(message: ChatMessage, position: int) -> Source:
-    residual = own_residual(message)
+    residual = own_residual(message, NAME)
     content = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content or []
     written = (write_part(part, nested(residual, PARTS, str(index))) for index, part in enumerate(content))
     parts = [part for part in written if part is not None]
@@ -129,10 +129,10 @@ def write_row(message: ChatMessage, position: int, answered: Answered | None) ->
     """The part of a request; None for a message that no request can hold."""
     if message.role not in ("system", "user", "tool"):
         content = message.content
-        is_kept = own_residual(message) is not None or message.format is not None
+        is_kept = own_residual(message, NAME) is not None or message.format is not None
         parts = content if isinstance(content, list) and is_kept else []
         return parts[0].value if len(parts) == 1 and isinstance(parts[0], OpaquePart) else None
-    section = nested(own_residual(message), PART)
+    section = nested(own_residual(message, NAME), PART)
     made_section = created(message) if section is None else section
     return restore(encoded_row(message, made_section, position, answered), section)
 
@@ -158,7 +158,7 @@ def encoded_row(message: ChatMessage, section: JsonValue, position: int, answere
         return {"content": _text_or_json(message, section), "retry": None, **stamp, PART_KIND: FEEDBACK}
     content: JsonValue = message.content or ""
     if isinstance(message.content, list):
-        content = write_items(message.content, own_residual(message))
+        content = write_items(message.content, own_residual(message, NAME))
     return {"content": content, **stamp, PART_KIND: USER}
 
 
@@ -198,13 +198,10 @@ def _encoded_retry(message: ChatMessage, section: JsonValue, name: str | None, c
 def _text_or_json(message: ChatMessage, section: JsonValue) -> JsonValue:
     """The content of a result or of a retry: any JSON, which the row has as text."""
     if isinstance(message.content, list):
-        items = write_items(message.content, own_residual(message))
+        items = write_items(message.content, own_residual(message, NAME))
         return items[0] if nested(section, SINGLE) is True and len(items) == 1 else items
     if nested(section, AS_JSON) is True and message.content is not None:
-        try:
-            return loads(message.content)
-        except (ValueError, RecursionError):
-            return message.content
+        return value_of(message.content)
     return message.content
 
 

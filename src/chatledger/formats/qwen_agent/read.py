@@ -34,7 +34,7 @@ from chatledger.formats.qwen_agent.parts import Found, item_problems, part_of, t
 from chatledger.formats.qwen_agent.write import NAME, OBJECT, keep_difference, write_fields
 from chatledger.formats.wire.fields import nameless
 from chatledger.formats.wire.pairing import Pairing
-from chatledger.formats.wire.plain import coerce, require_json
+from chatledger.formats.wire.plain import as_json
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
 from chatledger.models.json import JsonValue
 
@@ -155,11 +155,7 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
     fields = source_of(message)
     if fields is None:
         raise DecodeError(path, f"expected a message or its dict, not {type(message).__name__}")
-    if lenient:
-        fields, coerced = coerce(fields, path, _NAMES)
-        losses += coerced
-    else:
-        require_json(fields, path)
+    fields = as_json(fields, path, _NAMES, losses, lenient=lenient)
     if not isinstance(fields.get("role"), str):
         raise DecodeError(f"{path}.role", "missing or not text")
     problem = None if lenient else next(problems(fields), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatledger.models.json import JsonObject, JsonValue, dumps, json_problem
+from chatledger.models.json import JsonObject, JsonValue, dumps, json_problem, loads
 from chatledger.models.json_scan import read_text
 
 RAW = "_raw"
@@ -24,6 +24,14 @@ def as_object(arguments: str | JsonObject | None) -> JsonObject | None:
     """The arguments as an object, parsed if they are JSON text; None if they are no object. Blank text means `{}`."""
     value = _parsed(arguments) if isinstance(arguments, str) else arguments or {}
     return value if isinstance(value, dict) and json_problem(value, max_depth=_DEPTH) is None else None
+
+
+def value_of(text: str) -> JsonValue:
+    """The JSON value of a text that a reader wrote; the text itself if a program has changed it."""
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _parsed(text: str) -> JsonValue:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 from chatledger.errors import DecodeError
+from chatledger.models import LENIENT, ChatMessage
 from chatledger.models.json import JsonValue
+from chatledger.models.trusted import blank, revive
 
 _NAMES = {
     type(None): "null",
@@ -46,6 +51,23 @@ def object_at(source: dict[str, JsonValue], key: str, path: str) -> dict[str, Js
     return as_object(source[key], f"{path}.{key}")
 
 
+def role_at(source: dict[str, JsonValue], path: str, roles: Collection[str], *, lenient: bool) -> str:
+    """The role of a message. Lenient rules keep an unknown role as its text."""
+    role = text_at(source, "role", path)
+    if role in roles or lenient:
+        return role
+    raise unknown_role(role, path, roles)
+
+
+def unknown_role(role: str, path: str, roles: Collection[str]) -> DecodeError:
+    return DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(roles))}")
+
+
+def step_of(step: int | str) -> str:
+    """A step of a path, as Pydantic names it in an error."""
+    return f"[{step}]" if isinstance(step, int) else f".{step}"
+
+
 def nameless(path: str) -> DecodeError:
     """The error for a call without a name. The rules refuse it at every level. Only lenient reading can store its
     message, because it keeps the call in the residual.
@@ -57,3 +79,19 @@ def as_object(value: JsonValue, path: str) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise wrong(path, "an object", value)
     return value
+
+
+_CHECKED_TYPES = frozenset({str, list, dict, bool, type(None)})
+
+
+def built(fields: Mapping[str, Any], given: set[str]) -> ChatMessage:
+    """The message of fields whose types were checked while reading. `given` has their names, shared by all messages.
+
+    Pydantic validates the message only if a value has a subclass of these types; it turns a subclass of str into a
+    plain str.
+    """
+    if _CHECKED_TYPES.issuperset(map(type, fields.values())):
+        values = blank(ChatMessage)
+        values.update(fields)
+        return revive(ChatMessage, values, given)
+    return ChatMessage.model_validate(fields, context=LENIENT)

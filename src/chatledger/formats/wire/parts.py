@@ -1,11 +1,65 @@
-"""What the parts of all formats share: data URIs, which are URLs that hold a medium, and signatures of reasoning."""
+"""What the parts of all formats share: their classes, data URIs, which are URLs that hold a medium, and signatures."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 from chatledger.formats.wire.residual import nested
-from chatledger.models import MediaPart, ThinkPart
+from chatledger.models import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    MediaPart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    VideoPart,
+)
+from chatledger.models.json import JsonValue
+
+Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
+FAMILIES: dict[str, type[Medium]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
+"""The classes of media by the first word of their type."""
+
+
+def class_of(mime_type: str | None) -> type[Medium]:
+    return FAMILIES.get((mime_type or "").partition("/")[0], FilePart)
+
+
+def opaque(value: JsonValue, key: str = "type") -> OpaquePart:
+    """A value that is kept whole; `key` is the key of its kind."""
+    kind = nested(value, key)
+    return OpaquePart(type=kind if isinstance(kind, str) else None, value=value)
+
+
+def text_alone(parts: list[Part]) -> str | list[Part] | None:
+    """A single text as plain text; None for no content."""
+    if len(parts) == 1 and isinstance(parts[0], TextPart):
+        return parts[0].text
+    return parts or None
+
+
+def thoughts_of(reasoning: str | list[Part] | None) -> list[ThinkPart]:
+    """The field `reasoning` as thoughts."""
+    if isinstance(reasoning, str):
+        return [ThinkPart(text=reasoning)]
+    as_thoughts = (ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in reasoning or ())
+    return [part for part in as_thoughts if isinstance(part, ThinkPart)]
+
+
+def by_index(read: Iterable[tuple[Part, JsonValue]]) -> tuple[list[Part], dict[str, JsonValue]]:
+    """The parts that were read, and by index the residuals of those that have one."""
+    pairs = list(read)
+    return [part for part, _ in pairs], {str(index): residual for index, (_, residual) in enumerate(pairs) if residual}
+
+
+# --- Data -------------------------------------------------------------------------------------------------------------
+
+URL_SAFE = str.maketrans("+/", "-_")
+FROM_URL_SAFE = str.maketrans("-_", "+/")
+"""Between the two spellings of base64."""
 
 
 def is_data_uri(url: str | None) -> bool:

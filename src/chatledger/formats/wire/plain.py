@@ -77,6 +77,16 @@ def require_json(value: JsonValue, path: str) -> None:
         raise DecodeError((path + place.removeprefix("$")).removeprefix("."), detail)
 
 
+def as_json(source: Any, path: str, names: re.Pattern[str], losses: list[Loss], *, lenient: bool) -> Any:
+    """The source, which must be JSON throughout. Lenient rules convert it as `coerce` does, and note each change."""
+    if not lenient:
+        require_json(source, path)
+        return source
+    coerced, lost = coerce(source, path, names)
+    losses += lost
+    return coerced
+
+
 def coerce(source: Any, path: str, names: re.Pattern[str]) -> tuple[Any, list[Loss]]:
     """The source as the nearest JSON, for lenient rules, and a loss for each value that had to change. The source
     itself does not change.

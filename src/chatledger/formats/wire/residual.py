@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
+from chatledger.models import ChatMessage
 from chatledger.models.json import JsonValue, same_json
 
 KEYS = "keys"
@@ -34,6 +35,11 @@ def nested(residual: JsonValue, *keys: str) -> Any:
     for key in keys:
         residual = residual.get(key) if isinstance(residual, dict) else None
     return residual
+
+
+def own_residual(message: ChatMessage, name: str) -> JsonValue:
+    """The residual of a message that came in the format of this name; None for any other message."""
+    return message.residual if message.format == name else None
 
 
 def keep(source: Mapping[str, JsonValue], encoded: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
