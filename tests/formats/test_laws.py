@@ -1,6 +1,6 @@
 """The laws of every codec: what must hold for any payload of its format and for any stored message.
 
-A format adds only its samples, its strategies (`round_trips.py`) and the tests of what is peculiar to it.
+A format adds only its samples, its strategies with their TRIPS, and the tests of what is peculiar to it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.formats.agent_framework.samples import SAMPLES
 from tests.formats.openai_chat.strategies import inner_residuals, json_values, nullable_texts, texts
+from tests.formats.round_trip import RoundTrip
 
 properties: st.SearchStrategy[Any] = st.just({}) | st.dictionaries(texts, json_values, max_size=2)
 ids = st.sampled_from(["", "a", "b", "rs_1"])
@@ -124,3 +126,13 @@ residuals = json_values | st.fixed_dictionaries(
         "calls_at": st.lists(st.integers(-1, 2), max_size=2) | json_values,
     },
 )
+
+TRIPS = [
+    RoundTrip(
+        "agent-framework",
+        messages,
+        misshapen=misshapen_payloads,
+        residuals=residuals,
+        samples=SAMPLES,
+    ),
+]

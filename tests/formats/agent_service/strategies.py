@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from chatledger.formats.agent_service import ChatHistory, ChatMessage
 from chatledger.models import AudioPart, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall
 from chatledger.models import ChatMessage as LedgerMessage
+from tests.formats.round_trip import RoundTrip, levels_with_given_fields
 
 texts = st.text(max_size=8)
 names = st.text("abcdefgh", min_size=1, max_size=4)
@@ -86,3 +87,15 @@ foreign_messages = st.builds(
     format=st.none() | st.just("openai-chat"),
     residual=st.none() | objects,
 )
+
+TRIPS = [
+    RoundTrip(
+        "agent-service",
+        chat_messages,
+        rows,
+        levels_with_given_fields,
+        around=lambda rows: {"messages": rows},
+        inside=lambda history: history.messages,
+        whole=histories | histories_of_objects,
+    ),
+]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.formats.openai_chat.strategies import Json, Objects, json_values, scalars, texts
 from tests.formats.openai_chat.strategies import objects as objects_of
+from tests.formats.round_trip import RoundTrip
 
 nullable_texts = st.none() | texts
 caching = {"cache_control": st.none() | st.just({"type": "ephemeral", "ttl": "1h"})}
@@ -129,3 +130,14 @@ residuals = json_values | st.fixed_dictionaries(
         | json_values,
     },
 )
+
+TRIPS = [
+    RoundTrip(
+        "anthropic",
+        messages,
+        around=lambda rows: {"messages": rows},
+        whole=payloads,
+        misshapen=misshapen_payloads,
+        residuals=residuals,
+    ),
+]

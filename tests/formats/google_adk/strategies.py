@@ -8,6 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from chatledger.formats.google_adk.parts import spelled
+from tests.formats.google_adk.samples import SAMPLES
+from tests.formats.round_trip import RoundTrip
 
 texts = st.text(max_size=4) | st.sampled_from(["", "a", "\x00", "\ud800", "{", "_-8=", "+/8="])
 scalars = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(width=16) | texts
@@ -126,3 +128,7 @@ def _events(draw: st.DrawFn) -> dict[str, Any]:
 
 
 events = named(_events())
+
+TRIPS = [
+    RoundTrip("google-adk", events, samples=SAMPLES),
+]

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from chatledger.formats import kosong
 from chatledger.formats.kosong import v0_23
+from tests.formats.kosong.play import dumps_of
+from tests.formats.round_trip import RoundTrip
 
 # Any text that a str can hold but lone surrogates, which no release writes as JSON.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -117,3 +119,13 @@ residuals: st.SearchStrategy[Any] = st.sampled_from(
         {"given": "another way", "dump": {"inner": []}, "classes": {"0": 3}},
     ]
 )
+
+
+def kosong_objects(messages: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.builds(read_again, messages, ways)
+
+
+TRIPS = [
+    RoundTrip("kosong/0.23", kosong_objects(older_messages), any_rows, dumps_of, residuals=residuals),
+    RoundTrip("kosong/0.30", kosong_objects(newer_messages), any_rows, dumps_of, residuals=residuals),
+]

@@ -6,6 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.formats.langchain.samples import SAMPLES
+from tests.formats.round_trip import RoundTrip
+
 texts = st.text(max_size=4) | st.sampled_from(["", "a", "\x00", "\ud800", "{", "Oslo\n\n"])
 maybe_text = st.none() | texts
 scalars = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(width=16) | texts
@@ -139,3 +142,7 @@ _messages = st.one_of(
     message("of_tomorrow", topic=texts),
 )
 messages = named(_messages)
+
+TRIPS = [
+    RoundTrip("langchain", messages, samples=SAMPLES),
+]

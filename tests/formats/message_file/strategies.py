@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
 
 from chatledger.formats.message_file import item_from_dict
+from tests.formats.round_trip import RoundTrip
 
 texts = st.text(max_size=8) | st.text(st.characters(codec=None), max_size=3) | st.sampled_from(["\ud800", "\x00"])
 names = texts.filter(bool)
@@ -40,3 +42,16 @@ messages = st.fixed_dictionaries(
     optional={**common, "mime_type": mime_types, "agent_name": st.none() | names, "function_calls": named_apart},
 )
 items = (messages | calls).map(item_from_dict)
+
+
+def levels_of_item(item: Any) -> tuple[Any, ...]:
+    return repr(item), json.dumps(item.to_dict())
+
+
+def filled_item(item: Any) -> Any:
+    return item_from_dict(item) if isinstance(item, dict) else item
+
+
+TRIPS = [
+    RoundTrip("message-file", items, levels=levels_of_item, filled=filled_item),
+]

@@ -6,6 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.formats.round_trip import RoundTrip
+
 Json = Any
 Objects = st.SearchStrategy[dict[str, Json]]
 
@@ -85,3 +87,12 @@ residuals = json_values | st.dictionaries(
     st.sampled_from(["keys", "extra", "parts", "calls", "spelled"]),
     json_values | st.dictionaries(st.sampled_from(["0", "1", "tool_calls", "reasoning", "role"]), inner_residuals),
 )
+
+TRIPS = [
+    RoundTrip(
+        "openai-chat",
+        messages,
+        misshapen=misshapen_payloads,
+        residuals=residuals,
+    ),
+]

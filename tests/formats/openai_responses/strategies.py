@@ -13,6 +13,7 @@ from tests.formats.openai_chat.strategies import (
     objects,
     texts,
 )
+from tests.formats.round_trip import RoundTrip
 
 ROLES = ["system", "developer", "user", "assistant"]
 
@@ -118,3 +119,13 @@ residuals = json_values | st.fixed_dictionaries(
     optional={"items": json_values | st.lists(entries, max_size=3) | inner_residuals, "payload": shapes | json_values},
 )
 misshapen_payloads: st.SearchStrategy[Json] = json_values | st.lists(misshapen_items | items | json_values, max_size=3)
+
+TRIPS = [
+    RoundTrip(
+        "openai-responses",
+        items,
+        whole=requests() | texts,
+        misshapen=misshapen_payloads,
+        residuals=residuals,
+    ),
+]

@@ -8,6 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.formats.openai_chat.strategies import Json, Objects, inner_residuals, json_values, objects, texts
+from tests.formats.pydantic_ai.samples import history
+from tests.formats.round_trip import RoundTrip
 
 nullable_texts = st.none() | texts
 stamps = {"timestamp": nullable_texts | st.just("2026-11-01T12:00:00.123456Z")}
@@ -152,3 +154,13 @@ residuals = json_values | st.fixed_dictionaries(
         "empty": st.just(True),
     },
 )
+
+TRIPS = [
+    RoundTrip(
+        "pydantic-ai",
+        messages,
+        misshapen=misshapen_payloads,
+        residuals=residuals,
+        samples={"a history": history()},
+    ),
+]

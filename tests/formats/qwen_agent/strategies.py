@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from chatledger.formats.qwen_agent import ContentItem, FunctionCall, Message
+from tests.formats.round_trip import RoundTrip, levels_of_dumps
 
 texts = st.text(max_size=4) | st.text(st.characters(codec=None), max_size=3) | st.sampled_from(["\ud800", "\x00"])
 values = st.recursive(
@@ -34,3 +35,7 @@ messages = st.builds(
     extra=st.none() | extras,
 )
 rows = st.builds(lambda message, short: message.model_dump(exclude_none=short), messages, st.booleans())
+
+TRIPS = [
+    RoundTrip("qwen-agent", messages, rows, levels=levels_of_dumps),
+]
