@@ -1,4 +1,4 @@
-"""docs/explanation/architecture.md names files, functions, rooms and rules that exist."""
+"""docs/explanation/architecture.md names files, functions, folders and rules that exist."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def test_what_the_page_names_exists(name: str) -> None:
 
 def test_the_links_of_the_page_lead_to_files() -> None:
     links = re.findall(r"\]\(([^)#]+)", PROSE)
-    assert "architecture-rooms.svg" in links
+    assert "architecture-folders.svg" in links
     assert [link for link in links if not (PAGE.parent / link).is_file()] == []
 
 
-@pytest.mark.parametrize("house", ["storage", "formats"])
-def test_every_room_is_named(house: str) -> None:
-    rooms = [room.parent.name for room in (PACKAGE / house).glob("*/__init__.py")]
-    assert len(rooms) >= 8
-    assert [room for room in rooms if f"{house}/{room}" not in NAMED] == []
+@pytest.mark.parametrize("parent", ["storage", "formats"])
+def test_every_folder_is_named(parent: str) -> None:
+    folders = [folder.parent.name for folder in (PACKAGE / parent).glob("*/__init__.py")]
+    assert len(folders) >= 8
+    assert [folder for folder in folders if f"{parent}/{folder}" not in NAMED] == []
 
 
 def test_every_rule_is_in_the_table() -> None:
@@ -76,11 +76,13 @@ def test_every_row_of_the_order_of_judgement_is_there() -> None:
     assert re.findall(r"^\| (\d+) \|", section, re.MULTILINE) == [str(number) for number in range(1, 13)]
 
 
-def test_the_picture_shows_every_room_and_loads_nothing() -> None:
-    source = (PAGE.parent / "architecture-rooms.svg").read_text(encoding="utf-8")
+def test_the_picture_shows_every_folder_and_loads_nothing() -> None:
+    source = (PAGE.parent / "architecture-folders.svg").read_text(encoding="utf-8")
     words = {word for text in ElementTree.fromstring(source).itertext() for word in text.split()}
-    rooms = [room.parent.name for house in ("storage", "formats") for room in (PACKAGE / house).glob("*/__init__.py")]
-    assert [room for room in rooms if room not in words] == []
+    folders = [
+        folder.parent.name for parent in ("storage", "formats") for folder in (PACKAGE / parent).glob("*/__init__.py")
+    ]
+    assert [folder for folder in folders if folder not in words] == []
     assert re.findall(r"<script|<image|href|@import|@font-face|url\((?!#)", source) == []
 
 

@@ -128,7 +128,7 @@ class Gate:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if self._hosts is not None and without_port(host) not in self._hosts:
-            detail = f"the hosts that this server was told to accept do not include {without_port(host)!r}"
+            detail = f"host {without_port(host)!r} is not allowed; add --allow-host {without_port(host)}"
             return problem(421, "UnknownHost", detail)
         if scope["method"] not in SAFE and self._is_foreign(headers, host):
             return problem(403, "ForeignSite", "a page of another site sent this request; name its origin with --cors")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import pytest
@@ -79,6 +79,33 @@ async def test_the_mark_of_a_history_and_of_an_append_hold_until_something_chang
         assert (more.mark == stored.mark, len(more.mark)) == (False, 32)
     assert (await asked.branches.get("t")).mark == more.mark
     assert (await asked.messages.append("t", [], expected=more.mark)).mark == more.mark
+
+
+CHANGES: dict[str, tuple[Callable[[Ledger], Awaitable[Any]], set[int]]] = {
+    "an append": (lambda ledger: ledger.messages.append("t", [user("next")]), {0}),
+    "an append to another branch": (lambda ledger: ledger.messages.append("t", [user("next")], branch=1), {1}),
+    "the first removal": (lambda ledger: ledger.messages.remove("t", "own"), {0, 1}),
+    "a revision": (lambda ledger: ledger.messages.revise("t", "own", user("other")), {0}),
+    "a revision of a shared message": (lambda ledger: ledger.messages.revise("t", "q", user("other")), {0, 1}),
+    "an erasure": (lambda ledger: ledger.messages.erase("t", "own"), {0, 1}),
+    "other rules": (lambda ledger: ledger.threads.update("t", rules="lenient"), {0, 1}),
+    "a fork": (lambda ledger: ledger.branches.fork("t", at="q"), {0}),
+    "a fork that stays inactive": (lambda ledger: ledger.branches.fork("t", at="q", activate=False), {0}),
+    "an activation": (lambda ledger: ledger.branches.activate("t", 1), {0}),
+    "another title": (lambda ledger: ledger.threads.update("t", title="other"), set()),
+}
+"""The branches whose marks each call makes stale, as the guide about retries lists them."""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_each_call_makes_the_marks_stale_that_the_guide_lists(asked: Ledger, name: str) -> None:
+    change, stale = CHANGES[name]
+    await asked.branches.fork("t", at="q", activate=False)
+    await asked.messages.append("t", [user("own", message_id="own")])
+    before = [(await asked.messages.history("t", branch=branch)).mark for branch in (0, 1)]
+    await change(asked)
+    after = [(await asked.messages.history("t", branch=branch)).mark for branch in (0, 1)]
+    assert {branch for branch in (0, 1) if before[branch] != after[branch]} == stale
 
 
 async def test_the_mark_of_a_page_is_that_of_the_whole_branch(database: Database) -> None:

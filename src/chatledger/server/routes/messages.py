@@ -152,7 +152,7 @@ async def get_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId) 
 
 @router.put("/{message_id}")
 async def revise_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId, body: Message) -> ChatMessage:
-    """Change the words of a message in its place. Its revisions keep it as it was."""
+    """Change the content of a message in its place. Its revisions keep it as it was."""
     await apart(lambda: require_small([body]), body)
     return await ledger.messages.revise(thread_id, message_id, body)
 

@@ -29,7 +29,7 @@ async def sum_usage(
     until: Annotated[Time | None, Query(description="Only runs that started before this time.")] = None,
     prices: Prices = False,
 ) -> Items[UsageSummary]:
-    """Sum the runs, their tokens and their cost, by the words of `by`; without one, in one sum of all."""
+    """Total runs, tokens and cost, grouped by `by`. Without `by`, one total."""
     found = await ledger.runs.usage(
         by,
         thread_id=thread_id,

@@ -64,7 +64,7 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
 
 def _failed(error: Exception) -> StorageError:
     if "not authorized" in str(error) or "readonly database" in str(error):
-        return StorageError(f"the statement is refused, because it does not only read: {error}")
+        return StorageError(f"only statements that read are allowed: {error}")
     return StorageError(f"the statement failed: {error}")
 
 
@@ -123,6 +123,6 @@ def _columns(names: Sequence[str]) -> list[str]:
 
 def _refused(error: Exception) -> StorageError:
     if getattr(error, "sqlstate", None) == "25006":  # read_only_sql_transaction
-        return StorageError(f"the statement is refused, because it does not only read: {error}")
+        return StorageError(f"only statements that read are allowed: {error}")
     hint = getattr(error, "hint", None)
     return StorageError(f"the statement failed: {error}" + (f" ({hint})" if hint else ""))
