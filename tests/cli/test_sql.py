@@ -110,7 +110,7 @@ async def test_a_write_is_refused_and_changes_nothing(filled: Database, tmp_path
     for write in WRITES + (ON_SQLITE if filled.kind == "sqlite" else ON_POSTGRESQL):
         outcome = await asyncio.to_thread(chatledger, "sql", write, url=filled.url, cwd=tmp_path)
         assert (outcome.code, outcome.out) == (3, ""), write
-        assert outcome.error.startswith("chatledger: the statement "), write
+        assert "only statements that read are allowed" in outcome.error or "the statement " in outcome.error, write
     assert await count_rows(filled) == before
     assert names(tmp_path) - files <= {"ledger.db-wal", "ledger.db-shm"}
 

@@ -14,6 +14,14 @@ def fold(messages: Sequence[ChatMessage], *, level: RulesLevel = "lenient", tip:
     return judge(tip or Tip(), messages, branch=0, level=level)
 
 
+def find_call(open_calls: tuple[OpenCall, ...], id_: str | None, name: str | None) -> OpenCall | None:
+    """The call that a result with this id and name answers, as the rules define it."""
+    if id_ is None:
+        return next((call for call in open_calls if name is None or call.name == name), None)
+    matching = [call for call in open_calls if call.id == id_]
+    return next((call for call in matching if (call.branch, call.seq) == (matching[-1].branch, matching[-1].seq)), None)
+
+
 def tip_of(*messages: ChatMessage) -> Tip:
     return fold(messages).tip
 

@@ -14,9 +14,9 @@ from chatledger import ChatMessage, ToolCall
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import model_view, provider_names
 from chatledger.formats.registry import BUILT_IN
-from chatledger.rules import OpenCall, Tip, closing_results
-from chatledger.rules.judge import find_call
+from chatledger.rules import OpenCall, Tip, check_messages, close_gaps, closing_results, fold, judge
 from chatledger.rules.open_calls import OpenCalls
+from tests.rules.folding import find_call
 
 IDS = st.sampled_from([None, "a", "b"])
 NAMES = st.sampled_from(["f", "g"])
@@ -76,6 +76,40 @@ def test_four_times_the_calls_take_four_times_the_steps(name: str, same: bool) -
     assert steps_of(codec.encode, many) < 6 * steps_of(codec.encode, few)
     if name in provider_names():
         assert steps_of(model_view, codec, many) < 6 * steps_of(model_view, codec, few)
+
+
+ASIDE = ChatMessage(role="custom", content="a note")
+
+
+def stored(messages: list[ChatMessage]) -> list[ChatMessage]:
+    return [message.model_copy(update={"seq": seq, "branch": 0}) for seq, message in enumerate(messages, 1)]
+
+
+def with_notes(count: int) -> list[ChatMessage]:
+    """Many calls of one message and their results, each with a note behind it."""
+    question, asking, *results = conversation(count, same=False)
+    return stored([question, asking, *[one for result in results for one in (result, ASIDE)]])
+
+
+PAIRINGS: dict[str, Callable[[list[ChatMessage]], object]] = {
+    "judge": lambda messages: judge(Tip(), messages, branch=0, level="lenient"),
+    "fold": lambda messages: fold(Tip(), messages),
+    "fold with links": lambda messages: fold(Tip(), messages, links_of(messages)),
+    "check": check_messages,
+    "close the gaps": lambda messages: close_gaps(Tip(), messages, branch=0),
+}
+
+
+def links_of(messages: list[ChatMessage]) -> dict[tuple[int, int], tuple[int, int, int]]:
+    """The second half of the results repeats the first, so it answers nothing."""
+    results = [message for message in messages if message.role == "tool"]
+    return {(0, result.seq or 0): (0, 2, at) for at, result in enumerate(reversed(results[: len(results) // 2]))}
+
+
+@pytest.mark.parametrize("name", PAIRINGS)
+def test_four_times_the_results_of_one_message_take_four_times_the_steps(name: str) -> None:
+    few, many = with_notes(100), with_notes(400)
+    assert steps_of(PAIRINGS[name], many) < 5 * steps_of(PAIRINGS[name], few)
 
 
 def test_closing_many_calls_takes_few_steps_for_each() -> None:

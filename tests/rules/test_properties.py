@@ -20,11 +20,11 @@ from chatledger.rules import (
     interrupted,
     judge,
 )
-from chatledger.rules.judge import arguments_not_json, broken_order, find_call
+from chatledger.rules.judge import Fold, arguments_not_json, broken_order
 from chatledger.rules.synthetic_results import _closed, _in_order_of_answers
 from chatledger.storage.append.preflight import read_tip, write_open_calls
 from chatledger.storage.schema.text import encode_text
-from tests.rules.folding import fold, recorded
+from tests.rules.folding import find_call, fold, recorded
 
 # Few ids, names and runs, so that they meet; a lone surrogate and a NUL, which the tip's column must carry.
 IDS = st.sampled_from([None, "a", "b", "", "\ud800\x00"])
@@ -189,6 +189,6 @@ def disorder(batch: list[ChatMessage]) -> list[tuple[int, str]]:
     found = []
     for index, message in enumerate(batch):
         told = {violation.detail for violation in arguments_not_json(message)}
-        broken = broken_order(fold(batch[:index]).tip, message)
+        broken = broken_order(Fold(fold(batch[:index]).tip), message)
         found += [(index + 1, violation.rule) for violation in broken if violation.detail not in told]
     return found

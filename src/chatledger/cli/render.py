@@ -14,7 +14,7 @@ from chatledger.cli.escape import escape, one_line
 from chatledger.cli.output import moment, plural
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, Thread, ToolCall
 from chatledger.models.json import dumps
-from chatledger.rules import Tip, judge_one
+from chatledger.rules import Fold, Tip
 
 STYLES = {"system": "magenta", "developer": "magenta", "user": "bold cyan", "assistant": "bold green", "tool": "blue"}
 MAX_LINES = 20
@@ -39,10 +39,10 @@ def _lines(thread: Thread, messages: Sequence[ChatMessage], *, full: bool) -> It
 
 def results_by_call(messages: Sequence[ChatMessage]) -> dict[tuple[int, int], ChatMessage]:
     """The result of each call, keyed by the call's (seq, idx). The rules pair the two, since ids may repeat."""
-    tip, results = Tip(), dict[tuple[int, int], ChatMessage]()
+    fold, results = Fold(Tip()), dict[tuple[int, int], ChatMessage]()
     for message in messages:
-        tip = tip._replace(last_seq=(message.seq or 1) - 1)
-        tip, judged = judge_one(tip, message, branch=0, index=0, level="lenient")
+        fold.last_seq = (message.seq or 1) - 1
+        judged = fold.judge(message, branch=0)
         if judged.answers is not None:
             results[judged.answers.seq, judged.answers.idx] = message
     return results

@@ -137,8 +137,8 @@ class MessageRepository:
         answers open calls that would refuse the batch with synthetic results.
 
         `expected`, the mark of a history or an append, makes the append conditional: it raises VersionConflict if the
-        branch changed since, or if another branch is active and `branch` names none. The
-        guide about retries lists what changes a branch. `expected=0` says that the branch has no message yet. A repeat succeeds whatever is expected.
+        branch changed since, or if another branch is active and `branch` names none. The guide about retries lists what
+        changes a branch. `expected=0` says that the branch has no message yet. A repeat succeeds whatever is expected.
 
         If the message at the end is partial, a batch of one message with the same id, no longer partial, completes it
         in its place. Any other batch raises DraftLive while the writer of that message holds its lease, at every level

@@ -133,8 +133,8 @@ class ThreadRepository:
 
         One transaction copies all, 1,000 messages at a time, so its cost grows with the path. A SQLite file has no
         other writer until it is done. Raises ThreadNotFound, BranchNotFound, MessageNotFound, IdConflict and Erased,
-        RuleViolation if the last message is still being written, and LimitExceeded for more than 50,000 messages or
-        256 MiB.
+        RuleViolation if the last message is still being written, and LimitExceeded for more than 20,000 messages or
+        128 MiB.
         """
         require(STR, source=source)
         require(STR_OR_NONE, thread_id=thread_id)

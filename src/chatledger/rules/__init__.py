@@ -7,10 +7,9 @@ from chatledger.rules.check_stored import (
     Severity,
     check_messages,
     fold,
-    linked_call,
     missing,
 )
-from chatledger.rules.judge import Judged, Judgement, advance, arguments_not_json, judge, judge_one
+from chatledger.rules.judge import Fold, Judged, Judgement, arguments_not_json, judge
 from chatledger.rules.partials import close_interrupted, complete, grow
 from chatledger.rules.synthetic_results import INTERRUPTED, close_gaps, closing_results
 from chatledger.rules.tip import Lease, OpenCall, Tip, interrupted
@@ -19,6 +18,7 @@ __all__ = [
     "INTERRUPTED",
     "CheckedThread",
     "Finding",
+    "Fold",
     "Judged",
     "Judgement",
     "Lease",
@@ -26,7 +26,6 @@ __all__ = [
     "OpenCall",
     "Severity",
     "Tip",
-    "advance",
     "arguments_not_json",
     "check_messages",
     "close_gaps",
@@ -37,7 +36,5 @@ __all__ = [
     "grow",
     "interrupted",
     "judge",
-    "judge_one",
-    "linked_call",
     "missing",
 ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from chatledger.models import ChatMessage, ToolCall
-from chatledger.rules.judge import advance, broken_order, judge_one
-from chatledger.rules.tip import OpenCall, Tip, interrupted
+from chatledger.rules.judge import Fold, broken_order
+from chatledger.rules.tip import OpenCall, Tip
 
 Severity: TypeAlias = Literal["error", "advice"]
 """How serious a finding is. advice: strict rules accept it, but a provider may not."""
@@ -62,21 +62,17 @@ def fold(tip: Tip, messages: Iterable[ChatMessage], links: Links | None = None) 
     Without `links`, results are paired as they were when they were appended. If a message was removed since, that may
     be another call: one with the same id, or for a result without an id the first that is open.
     """
+    moving = Fold(tip)
     for message in messages:
-        tip = tip._replace(last_seq=(message.seq or 1) - 1)
+        branch, seq = message.branch or 0, message.seq or 1
+        moving.last_seq = seq - 1
         if links is not None:
-            call = linked_call(tip, links.get((message.branch or 0, message.seq or 1)))
-            tip = advance(tip, message, message.seq or 1, message.branch or 0, call)
+            moving.advance(message, seq, branch, moving.open_calls.at(links.get((branch, seq))))
         elif _answers_nothing(message):
-            tip = tip._replace(last_seq=message.seq or 1, last_role=message.role)
+            moving.last_seq, moving.last_role = seq, message.role
         else:
-            tip, _ = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
-    return tip
-
-
-def linked_call(tip: Tip, place: tuple[int, int, int] | None) -> OpenCall | None:
-    """The open call at this place."""
-    return next((call for call in tip.open_calls if (call.branch, call.seq, call.idx) == place), None)
+            moving.judge(message, branch=branch)
+    return moving.tip
 
 
 def _answers_nothing(message: ChatMessage) -> bool:
@@ -91,27 +87,29 @@ def check_messages(messages: Iterable[ChatMessage], empty: Container[int] = ()) 
 
     Arguments that are not JSON break both R9 and R13, and are reported once, as the recorded R9.
     """
-    tip = Tip()
+    moving = Fold(Tip())
     findings: list[Finding] = []
     for message in messages:
-        if message.seq is not None and message.seq != tip.last_seq + 1:
-            if missing(tip.last_seq, message.seq, empty):
-                findings.append(Finding(message.seq, "R2", f"seq {message.seq} follows seq {tip.last_seq}"))
-            tip = tip._replace(last_seq=message.seq - 1)
-        if tip.partial_seq is not None:
-            findings.append(Finding(tip.partial_seq, "R10", "partial, but not the last message of the branch"))
-            tip = interrupted(tip)
-        order = list(broken_order(tip, message))  # before the message moves the tip
+        if message.seq is not None and message.seq != moving.last_seq + 1:
+            if missing(moving.last_seq, message.seq, empty):
+                findings.append(Finding(message.seq, "R2", f"seq {message.seq} follows seq {moving.last_seq}"))
+            moving.last_seq = message.seq - 1
+        if moving.partial_seq is not None:
+            findings.append(Finding(moving.partial_seq, "R10", "partial, but not the last message of the branch"))
+            moving.interrupt()
+        order = list(broken_order(moving, message))  # before the message moves the tip
         if message.tool_calls and not all(call.name for call in message.tool_calls):
-            findings.append(Finding(tip.last_seq + 1, "R11", "a tool call without a name, which every level refuses"))
+            findings.append(
+                Finding(moving.last_seq + 1, "R11", "a tool call without a name, which every level refuses")
+            )
             message = message.model_copy(update={"tool_calls": list(map(_named, message.tool_calls))})
-        tip, judged = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
+        judged = moving.judge(message, branch=message.branch or 0)
         recorded = {violation.detail for violation in judged.violations}
         broken = [*judged.violations, *(violation for violation in order if violation.detail not in recorded)]
         findings += [Finding(judged.seq, violation.rule, violation.detail) for violation in broken]
-    findings += [_still_open(call) for call in tip.open_calls]
-    if tip.partial_seq is not None:
-        findings.append(Finding(tip.partial_seq, "R10", "partial: still being written, or abandoned", open=True))
+    findings += [_still_open(call) for call in moving.tip.open_calls]
+    if moving.partial_seq is not None:
+        findings.append(Finding(moving.partial_seq, "R10", "partial: still being written, or abandoned", open=True))
     return sorted(findings, key=lambda finding: finding.seq)
 
 

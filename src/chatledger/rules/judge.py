@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 from chatledger.errors import RuleViolation
 from chatledger.models import ROLES, ChatMessage, RulesLevel, ToolCall, Violation
+from chatledger.rules.open_calls import OpenCalls
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 
@@ -40,38 +40,114 @@ def judge(tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: Rule
 
     The batch interrupts a partial message at the tip. Storage refuses the append before, if that message is live.
     """
-    cut_short = tip.partial_seq
-    if cut_short is not None:
-        tip = interrupted(tip)
+    fold, cut_short = Fold(interrupted(tip)), tip.partial_seq
     judged: list[Judged] = []
     for index, message in enumerate(messages):
-        if tip.partial_seq is not None:
-            refuse_unless_lenient(level, index, [Violation(rule="R10", detail=_PARTIAL.format(tip.partial_seq))])
+        if fold.partial_seq is not None:
+            refuse_unless_lenient(level, index, [Violation(rule="R10", detail=_PARTIAL.format(fold.partial_seq))])
             cut = judged[-1].message.model_copy(update={"state": "interrupted"})
             judged[-1] = judged[-1]._replace(message=cut)
-            tip = interrupted(tip)
-        tip, one = judge_one(tip, message, branch=branch, index=index, level=level)
-        judged.append(one)
-    return Judgement(tip, judged, cut_short)
+            fold.interrupt()
+        judged.append(fold.judge(message, branch=branch, index=index, level=level))
+    return Judgement(fold.tip, judged, cut_short)
 
 
 _PARTIAL = "message {} is still partial; complete or interrupt it before anything follows"
 
 
-def judge_one(tip: Tip, message: ChatMessage, *, branch: int, index: int, level: RulesLevel) -> tuple[Tip, Judged]:
-    seq = tip.last_seq + 1
-    broken = broken_alone(message)
-    if tip.open_calls:
-        broken += _broken_in_place(tip, message)
-    if level == "ordered":
-        broken += broken_order(tip, message)
-    call, problem = answer(tip, message) if message.role == "tool" else (None, None)
-    recorded = arguments_not_json(message) if message.tool_calls else []
-    if broken or recorded or problem is not None:
-        problems = [] if problem is None else [problem]
-        refuse_unless_lenient(level, index, [*broken, *problems])
-        recorded = [*broken, *recorded, *problems]
-    return advance(tip, message, seq, branch, call), Judged(message, seq, tuple(recorded), call)
+class Fold:
+    """A tip that moves on with each message. Its fields are those of the tip. Thousands of calls may be open, so each
+    is found by an index.
+    """
+
+    __slots__ = ("_answered_ids", "answered", "last_role", "last_seq", "lease", "open_calls", "partial", "turn_run")
+
+    def __init__(self, tip: Tip) -> None:
+        self.last_seq, self.last_role, self.turn_run, self.lease = tip.last_seq, tip.last_role, tip.turn_run, tip.lease
+        self.open_calls = OpenCalls(tip.open_calls)
+        self.answered = list(tip.answered)
+        self._answered_ids = set(tip.answered)
+        self.partial: tuple[int | None, tuple[OpenCall, ...]] = (tip.partial_seq, tip.partial_calls)
+
+    @property
+    def partial_seq(self) -> int | None:
+        return self.partial[0]
+
+    @property
+    def tip(self) -> Tip:
+        open_calls, answered = self.open_calls.in_order, tuple(self.answered)
+        return Tip(self.last_seq, self.last_role, open_calls, answered, self.turn_run, *self.partial, self.lease)
+
+    def interrupt(self) -> None:
+        """The calls of the partial message at the end, if any, are open from now on."""
+        if self.partial_seq is not None:
+            self.open_calls.add(self.partial[1])
+            self.partial, self.lease = (None, ()), None
+
+    def judge(self, message: ChatMessage, *, branch: int, index: int = 0, level: RulesLevel = "lenient") -> Judged:
+        """Judge the message, and move behind it. Raises RuleViolation."""
+        seq = self.last_seq + 1
+        broken = broken_alone(message)
+        if self.open_calls:
+            broken += _broken_in_place(self, message)
+        if level == "ordered":
+            broken += broken_order(self, message)
+        call, problem = self._answer(message) if message.role == "tool" else (None, None)
+        recorded = arguments_not_json(message) if message.tool_calls else []
+        if broken or recorded or problem is not None:
+            problems = [] if problem is None else [problem]
+            refuse_unless_lenient(level, index, [*broken, *problems])
+            recorded = [*broken, *recorded, *problems]
+        self.advance(message, seq, branch, call)
+        return Judged(message, seq, tuple(recorded), call)
+
+    def advance(self, message: ChatMessage, seq: int, branch: int, answered: OpenCall | None) -> None:
+        """Move behind the message, which answers this call."""
+        aside = is_aside(self, message)
+        continues = bool(self.open_calls) and message.run_id == self.turn_run
+        if answered is not None:
+            self.open_calls.close(answered)
+        calls = calls_of(message, branch, seq) if message.tool_calls else ()
+        if message.state == "partial":
+            self.partial = seq, calls
+        else:
+            self.partial = None, ()
+            self.open_calls.add(calls)
+        self.last_seq, self.lease = seq, None
+        if not aside:
+            self.last_role = message.role
+            self._continue_turn(message, answered, continues=continues)
+
+    def _continue_turn(self, message: ChatMessage, answered: OpenCall | None, *, continues: bool) -> None:
+        """The answered ids and the run of the turn that the message continues or begins."""
+        if message.role == "tool" and answered is not None:
+            self.answered.append(answered.id)
+            self._answered_ids.add(answered.id)
+        elif message.role != "tool":
+            self.turn_run = message.run_id if message.role == "assistant" else None
+            if message.role != "assistant" or not continues:
+                self.answered, self._answered_ids = [], set()
+        # The run matters only to open calls. It is stored with them, so the tip in memory must drop it without them.
+        if not (self.open_calls or self.partial[1] or self.answered):
+            self.turn_run = None
+
+    def _answer(self, result: ChatMessage) -> tuple[OpenCall | None, Violation | None]:
+        """The open call that the result answers, or the violation if there is none (R6 and R7)."""
+        call = self.open_calls.find(result.tool_call_id, result.name)
+        if call is not None:
+            return call, None
+        wanted = _wanted(result)
+        if result.tool_call_id is not None and result.tool_call_id in self._answered_ids:
+            return None, Violation(rule="R7", detail=f"the call with {wanted[:80]} already has its result")
+        if not self.open_calls:
+            return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no call is open")
+        return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no open call has it")
+
+
+def _wanted(result: ChatMessage) -> str:
+    if result.tool_call_id is not None:
+        return f"id {result.tool_call_id!r}"
+    return "neither an id nor a name" if result.name is None else f"name {result.name!r}"
 
 
 def refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violation]) -> None:
@@ -117,86 +193,53 @@ def arguments_not_json(message: ChatMessage) -> list[Violation]:
     ]
 
 
-def _broken_in_place(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
+def _broken_in_place(fold: Fold, message: ChatMessage) -> Iterator[Violation]:
     """The violations of a message that comes while calls are open: R5 for repeated ids, and R8."""
     if message.tool_calls:
-        yield from repeated_calls(tip, message)
-    if must_wait(tip, message):
-        waiting = ", ".join(f"{call.name} ({_short(call.id)})" for call in tip.open_calls[:3])
+        yield from repeated_calls(fold, message)
+    if must_wait(fold, message):
+        waiting = ", ".join(f"{call.name} ({_short(call.id)})" for call in fold.open_calls.first(3))
         yield Violation(rule="R8", detail=f"{_a(message.role)} message while calls wait for results: {waiting}")
 
 
-def repeated_calls(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
-    open_ids = {call.id for call in tip.open_calls if call.id is not None}
+def repeated_calls(fold: Fold, message: ChatMessage) -> Iterator[Violation]:
     for call in message.tool_calls or ():
-        if call.id in open_ids:
+        if call.id is not None and fold.open_calls.has(call.id):
             yield Violation(rule="R5", detail=f"call id {_short(call.id)} is still open")
 
 
-def must_wait(tip: Tip, message: ChatMessage) -> bool:
+def must_wait(fold: Fold, message: ChatMessage) -> bool:
     """R8: whether the message must not come before the results of the open calls."""
-    if not tip.open_calls or message.role in ("tool", "custom"):
+    if not fold.open_calls or message.role in ("tool", "custom"):
         return False
-    continues = message.role == tip.last_role == "assistant" and message.run_id == tip.turn_run
-    return not continues or bool(tip.answered)
+    continues = message.role == fold.last_role == "assistant" and message.run_id == fold.turn_run
+    return not continues or bool(fold.answered)
 
 
-def broken_order(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
+def broken_order(fold: Fold, message: ChatMessage) -> Iterator[Violation]:
     """R13: the order that the strictest providers require. The assistant messages of a turn count as one."""
     for not_json in arguments_not_json(message):
         yield Violation(rule="R13", detail=not_json.detail)
-    if _is_late_system(tip, message):
+    if _is_late_system(fold, message):
         yield Violation(rule="R13", detail=f"{_a(message.role)} message after the conversation began")
-    if message.role == "user" and tip.last_role == "user":
+    if message.role == "user" and fold.last_role == "user":
         yield Violation(rule="R13", detail="two user messages in a row")
 
 
-def _is_late_system(tip: Tip, message: ChatMessage) -> bool:
-    return message.role in _SYSTEM and tip.last_role is not None and tip.last_role not in _SYSTEM
+def _is_late_system(fold: Fold | Tip, message: ChatMessage) -> bool:
+    return message.role in _SYSTEM and fold.last_role is not None and fold.last_role not in _SYSTEM
 
 
 _SYSTEM = ("system", "developer")
-
-
-def advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: OpenCall | None) -> Tip:
-    """The tip after the message, which answers this call."""
-    open_calls = tip.open_calls
-    if answered is not None:
-        at = open_calls.index(answered)
-        open_calls = open_calls[:at] + open_calls[at + 1 :]
-    calls = calls_of(message, branch, seq) if message.tool_calls else ()
-    partial_seq, partial_calls = None, calls
-    if message.state == "partial":
-        partial_seq = seq
-    else:
-        open_calls, partial_calls = open_calls + calls, ()
-    if is_aside(tip, message):
-        return tip._replace(
-            last_seq=seq, open_calls=open_calls, partial_seq=partial_seq, partial_calls=partial_calls, lease=None
-        )
-    answered_ids, run = _turn(tip, message, answered)
-    # The run matters only to open calls. It is stored with them, so the tip in memory must drop it without them.
-    turn_run = run if open_calls or partial_calls or answered_ids else None
-    return Tip(seq, message.role, open_calls, answered_ids, turn_run, partial_seq, partial_calls)
 
 
 def calls_of(message: ChatMessage, branch: int, seq: int) -> tuple[OpenCall, ...]:
     return tuple([OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ())])
 
 
-def is_aside(tip: Tip, message: ChatMessage) -> bool:
+def is_aside(fold: Fold | Tip, message: ChatMessage) -> bool:
     """Whether the message belongs to no turn, so that it changes only the position."""
-    return message.role == "custom" or _is_late_system(tip, message)
-
-
-def _turn(tip: Tip, message: ChatMessage, answered: OpenCall | None) -> tuple[tuple[str | None, ...], str | None]:
-    """The answered ids and the run of the turn that the message continues or begins."""
-    if message.role == "tool":
-        return tip.answered if answered is None else (*tip.answered, answered.id), tip.turn_run
-    if message.role != "assistant":
-        return (), None
-    continues = tip.open_calls and message.run_id == tip.turn_run
-    return tip.answered if continues else (), message.run_id
+    return message.role == "custom" or _is_late_system(fold, message)
 
 
 _JSON = json.JSONDecoder(parse_int=float)  # int() refuses long numbers, which JSON allows
@@ -214,48 +257,6 @@ def _is_json(call: ToolCall) -> bool:
 
 def _short(id_: str | None) -> str:
     return "no id" if id_ is None else repr(id_ if len(id_) <= 60 else id_[:57] + "…")
-
-
-# --- R6 and R7: the open call that a result answers -------------------------------------------------------------------
-
-# Ids need not be unique: several providers restart at `call_0` in each reply. So a result with an id answers an open
-# call of that id in the latest message that has one, and the first such call there. A result without an id answers the
-# first open call of its name, and one without a name the first open call. O(open calls).
-
-
-def answer(tip: Tip, result: ChatMessage) -> tuple[OpenCall | None, Violation | None]:
-    """The open call that the result answers, or the violation if there is none."""
-    call = find_call(tip.open_calls, result.tool_call_id, result.name)
-    if call is not None:
-        return call, None
-    wanted = _wanted(result)
-    if result.tool_call_id is not None and result.tool_call_id in tip.answered:
-        return None, Violation(rule="R7", detail=f"the call with {wanted[:80]} already has its result")
-    if not tip.open_calls:
-        return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no call is open")
-    return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no open call has it")
-
-
-def _wanted(result: ChatMessage) -> str:
-    if result.tool_call_id is not None:
-        return f"id {result.tool_call_id!r}"
-    return "neither an id nor a name" if result.name is None else f"name {result.name!r}"
-
-
-_ID = attrgetter("id")
-
-
-def find_call(open_calls: tuple[OpenCall, ...], id_: str | None, name: str | None) -> OpenCall | None:
-    """The call that a result with this id and name answers."""
-    if id_ is None:
-        return next((call for call in open_calls if name is None or call.name == name), None)
-    ids = [*map(_ID, open_calls)]
-    count = ids.count(id_)
-    if count < 2:  # nearly always, and thousands of calls may be open
-        return open_calls[ids.index(id_)] if count else None
-    matching = [call for call in open_calls if call.id == id_]
-    latest = matching[-1]
-    return next(call for call in matching if (call.branch, call.seq) == (latest.branch, latest.seq))
 
 
 def _a(role: str) -> str:

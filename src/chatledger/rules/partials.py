@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from chatledger.models import ChatMessage, RulesLevel, Violation
 from chatledger.rules.judge import (
+    Fold,
     arguments_not_json,
     broken_alone,
     calls_of,
     is_aside,
-    judge_one,
     refuse_unless_lenient,
     repeated_calls,
 )
@@ -38,7 +38,7 @@ def complete(
 
     `opened` holds the violations recorded when the message was opened. Those of its position still apply.
     """
-    broken, not_json = [*broken_alone(message), *repeated_calls(tip, message)], arguments_not_json(message)
+    broken, not_json = [*broken_alone(message), *repeated_calls(Fold(tip), message)], arguments_not_json(message)
     refuse_unless_lenient(level, 0, broken)
     if level == "ordered":
         refuse_unless_lenient(level, 0, [one.model_copy(update={"rule": "R13"}) for one in not_json])
@@ -54,9 +54,10 @@ def close_interrupted(tip: Tip, messages: Sequence[ChatMessage]) -> tuple[int, l
     messages may still be running and stay open.
     """
     own = {(call.seq, call.idx) for call in tip.partial_calls}
-    after, index = interrupted(tip), 0
+    fold, index = Fold(interrupted(tip)), 0
     while index < len(messages) and messages[index].role in ("tool", "custom"):
-        after, _ = judge_one(after, messages[index], branch=0, index=index, level="lenient")
+        fold.judge(messages[index], branch=0)
         index += 1
+    after = fold.tip
     left = tuple(call for call in after.open_calls if (call.seq, call.idx) in own)
     return index, closing_results(after._replace(open_calls=left), reason=INTERRUPTED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chatledger.models import ChatMessage
-from chatledger.rules.judge import judge_one, must_wait
+from chatledger.rules.judge import Fold, must_wait
 from chatledger.rules.open_calls import OpenCalls
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
@@ -47,14 +47,14 @@ def close_gaps(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> lis
     Results in the batch count first. The calls that are then still open are closed before the first message that must
     not come while calls are open. Nothing is closed at the end of the batch: real results may still come.
     """
-    gaps = []
+    gaps, fold = [], Fold(tip)
     for index, message in enumerate(messages):
-        tip = interrupted(tip)
-        if must_wait(tip, message):
-            results = closing_results(tip)
+        fold.interrupt()
+        if must_wait(fold, message):
+            results = closing_results(fold.tip)
             gaps.append((index, results))
-            tip = _closed(tip, results)
-        tip, _ = judge_one(tip, message, branch=branch, index=index, level="lenient")
+            fold = Fold(_closed(fold.tip, results))
+        fold.judge(message, branch=branch)
     return gaps
 
 

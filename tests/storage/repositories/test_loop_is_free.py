@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from chatledger import Feedback, Ledger
+from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt
 from chatledger.storage.changes import record as changes
 from chatledger.storage.changes.removal import rewind_to
-from chatledger.storage.history import path
+from chatledger.storage.history import fold, path
 from chatledger.storage.schema import columns
 from tests.conversations import assistant, call, user
 
@@ -39,6 +39,20 @@ async def test_many_calls_are_closed_apart_from_the_event_loop(ledger: Ledger, m
     assert [len(one) for one in called] == [1, 1]
     assert threading.get_ident() not in (*called[0], *called[1])
     assert [[*one.findings] async for one in ledger.check("t")] == [[]]
+
+
+async def test_a_fork_behind_many_results_folds_them_apart_from_the_event_loop(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call(f"c{n}") for n in range(200)])], create=True)
+    results = [ChatMessage(role="tool", tool_call_id=f"c{number}", content="r") for number in range(200)]
+    stored = await ledger.messages.append("t", [*results, user("and then?")])
+    folded = noting(monkeypatch, fold, "fold")
+    decoded = noting(monkeypatch, fold, "decode_messages")
+    branch = await ledger.branches.fork("t", at=stored.messages[-2])
+    assert branch.last_seq == 202
+    assert threading.get_ident() not in (*folded, *decoded)
+    assert folded
 
 
 async def test_many_messages_are_removed_apart_from_the_event_loop(

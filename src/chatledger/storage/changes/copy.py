@@ -14,7 +14,7 @@ from sqlalchemy import select
 from chatledger.errors import InvalidCursor, RuleViolation, StorageError, ThreadNotFound
 from chatledger.models import BACK, ChatMessage, Thread
 from chatledger.models.base import refusing
-from chatledger.rules import Judged, Judgement, Links, Tip, advance, linked_call
+from chatledger.rules import Fold, Judged, Judgement, Links, Tip
 from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import Terms, make_request
 from chatledger.storage.append.write import UPDATE_TIP, plan_rows, tip_columns
@@ -33,7 +33,7 @@ from chatledger.storage.rows.owned import own_thread
 from chatledger.storage.schema.tables import threads
 from chatledger.storage.schema.text import encode_key
 
-MOST, MOST_MIB = 50_000, 256
+MOST, MOST_MIB = 20_000, 128
 """The messages that one copy reads, and their size."""
 _WAY_OUT = "copy the path up to an earlier seq, or read it with messages.iterate and append that to a new thread"
 
@@ -173,13 +173,14 @@ def _plan(
         for message, seq in zip(messages, seqs, strict=True)
     ]
     request = make_request(Terms(source.tenant), thread.thread_id, own)
-    judged: list[Judged] = []
+    fold, judged = Fold(tip), list[Judged]()
     for message, seq in zip(request.messages, seqs, strict=True):
         # The source recorded what each message broke, and which call a result answers. Judging it again might differ.
         link = links.get((message.branch or 0, message.seq or 0))
-        answers = None if link is None else linked_call(tip, (0, places.find(link[1]) or 0, link[2]))
-        tip = advance(tip, message, seq, 0, answers)
+        answers = None if link is None else fold.open_calls.at((0, places.find(link[1]) or 0, link[2]))
+        fold.advance(message, seq, 0, answers)
         judged.append(Judged(message, seq, tuple(message.violations), answers))
+    tip = fold.tip
     place: tuple[Any, ...] = (request.tenant.key, request.thread, 0)
     tables = plan_rows(request, Judgement(tip, judged), 0)
     return {table: [place + row for row in rows] for table, rows in tables.items()}, tip

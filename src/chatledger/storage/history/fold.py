@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from chatledger.models import ChatMessage
 from chatledger.rules import Links, Tip, fold
+from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.one_statement import TURN, page_parameters, read_rows
 from chatledger.storage.history.path import Path, cut, load_path
 from chatledger.storage.history.turns import interrupts_calls, turn_start
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.messages import decode_messages
+
+MANY = 100
+"""Messages that are folded in a thread: a turn may have any number."""
 
 
 def fold_tip(sql: WriteSql, window: Window, path: Path, at: int) -> Tip:
@@ -23,7 +27,11 @@ def fold_tip(sql: WriteSql, window: Window, path: Path, at: int) -> Tip:
         messages = earlier + messages
     first = messages[0].seq or 1 if messages else at
     links = None if path.absent is None else load_links(sql, window, path, first, at)
-    return fold(Tip(), messages, links)._replace(last_seq=at)
+
+    def folded() -> Tip:
+        return fold(Tip(), messages, links)._replace(last_seq=at)
+
+    return apart_from_loop(folded) if len(messages) > MANY else folded()
 
 
 _LINKS = """
@@ -54,4 +62,8 @@ def _load_turn(sql: WriteSql, window: Window, path: Path, at: int) -> list[ChatM
     found = read_rows(sql.fetch(TURN, {**window.place, **interval}))
     if found is None:
         return []
-    return decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls)
+
+    def decoded() -> list[ChatMessage]:
+        return decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls)
+
+    return apart_from_loop(decoded) if len(found.messages) + len(found.calls) > MANY else decoded()
