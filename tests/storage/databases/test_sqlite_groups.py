@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Ledger, RuleViolation
+from chatledger import ChatMessage, Ledger, RuleViolation, ToolCall
 from chatledger.errors import IdConflict, RunConflict
+from chatledger.models.weight import CALLER
+from chatledger.repositories import scope_of
+from chatledger.storage.databases.sqlite import writer
 from chatledger.storage.drivers.sqlite import SqliteConnection
 
 THREADS = [f"t{number}" for number in range(8)]
@@ -148,3 +151,35 @@ async def test_an_append_alone_on_a_cached_tip_finds_its_repeat_and_its_foreign_
     with pytest.raises(RunConflict):
         await ledger.messages.append("t1", turn(), run_id="r")
     assert [len(await texts_of(ledger, name)) for name in ("t0", "t1")] == [6, 4]
+
+
+async def test_a_long_job_commits_alone_and_its_caller_waits_behind_the_others(
+    ledger: Ledger, executed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LONG", -1.0)  # so that each job counts as long
+    done: list[str] = []
+
+    async def write(caller: str, title: str) -> None:
+        CALLER.set(caller)
+        await ledger.threads.update("t0", title=title)
+        done.append(title)
+
+    calls = [write("eve", f"eve {number}") for number in range(3)] + [write("ada", "ada 0"), write("ada", "ada 1")]
+    assert await at_once(ledger, *calls) == [None] * 5
+    assert done == ["eve 0", "ada 0", "eve 1", "ada 1", "eve 2"]
+    assert executed[executed.index("COMMIT") + 1 :].count("COMMIT") == 5
+
+
+async def test_a_group_ends_at_a_thousand_messages(ledger: Ledger, executed: list[str]) -> None:
+    calls = [ledger.messages.append(name, turn() * 300) for name in THREADS[:4]]
+    await at_once(ledger, *calls)
+    assert executed[executed.index("COMMIT") + 1 :].count("COMMIT") == 2
+
+
+async def test_a_large_tip_is_not_cached(ledger: Ledger) -> None:
+    calls = [ToolCall(id=f"{number} " * 100, name="f", arguments="{}") for number in range(50)]
+    await ledger.messages.append("t0", [*turn(), ChatMessage(role="assistant", tool_calls=calls)], rules="lenient")
+    copied = await ledger.threads.copy("t0")
+    cache = scope_of(ledger).database._tips._seen  # type: ignore[attr-defined]
+    assert all(copied.thread_id not in key and "t0" not in key for key in cache)
+    assert any("t1" in key for key in cache)

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from chatledger.rules import Tip
 from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.rows.encryption import Tenant
 
 SIZE = 4_096
 """Maximum number of branches in the cache, at about a kilobyte each."""
-_MANY_CALLS = 64
+_LARGEST = 4_096
+"""Maximum characters of a tip in the cache, most of which are those of its calls."""
+_OF_CALL = 64
 
 BranchKey = tuple[str, str, int | None]
 """Tenant, thread and branch as stored. Branch None is a key of its own: it means the active branch. Activating another
@@ -45,9 +48,7 @@ class TipCache:
         return self._seen.pop(branch_key(request), None)
 
     def remember(self, request: AppendRequest, seen: Preflight | None) -> None:
-        if seen is None or seen.tip is None or len(seen.tip.open_calls) > _MANY_CALLS:
-            return
-        if seen.tip.partial_seq is None:  # else the next append may complete that message, which needs a preflight
+        if seen is not None:
             named = request.branch if request.branch == seen.branch else None  # else it made a branch, the active one
             self._keep((request.tenant.key, request.thread, named), seen)
 
@@ -56,6 +57,14 @@ class TipCache:
         self._keep((tenant.key, thread, None), seen)
 
     def _keep(self, key: BranchKey, seen: Preflight) -> None:
+        """Keep a tip unless it is large, or the next append may complete its last message, which needs a preflight."""
+        if seen.tip is None or seen.tip.partial_seq is not None or _characters(seen.tip) > _LARGEST:
+            return
         self._seen[key] = seen
         if len(self._seen) > self._size:
             self._seen.popitem(last=False)
+
+
+def _characters(tip: Tip) -> int:
+    calls = sum([len(call.id or "") + len(call.name) + _OF_CALL for call in tip.open_calls])
+    return calls + sum([len(id_ or "") + _OF_CALL for id_ in tip.answered])

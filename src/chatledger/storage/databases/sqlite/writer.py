@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 
 from chatledger.errors import StorageError
 from chatledger.models import Appended
+from chatledger.models.weight import CALLER
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database
 from chatledger.storage.databases.loops.loop_thread import until_ended
@@ -32,6 +34,12 @@ T = TypeVar("T")
 
 GROUP = 64
 """Maximum number of jobs that share a commit."""
+MESSAGES = 1_000
+"""Messages after which no more appends join a group."""
+LONG = 0.05
+"""Seconds after which a group commits, although it has more jobs. Those go back into the queue, and those of the caller
+whose job was long behind the jobs of others.
+"""
 BEGIN = "BEGIN IMMEDIATE"
 
 
@@ -50,9 +58,10 @@ class Job:
     command that is an append.
     """
 
-    __slots__ = ("command", "future", "loop", "request")
+    __slots__ = ("caller", "command", "future", "loop", "request")
 
     def __init__(self, command: Callable[[WriteSql], Any], request: AppendRequest | None = None) -> None:
+        self.caller = CALLER.get()
         self.command = command
         self.request = request
         self.loop = asyncio.get_running_loop()
@@ -186,11 +195,13 @@ class Writer:
                     return None
                 self._changed.wait()
             group: list[Job] = []
-            while self._queue and len(group) < GROUP:
+            messages = 0
+            while self._queue and len(group) < GROUP and messages < MESSAGES:
                 entry = self._queue[0]
                 if isinstance(entry, WriterTransaction):
                     break
                 group.append(entry)
+                messages += len(entry.request.messages) if entry.request is not None else 1
                 self._queue.popleft()
             if group:
                 return group
@@ -216,7 +227,7 @@ class Writer:
         """Run all jobs in one transaction. A job that fails is undone alone. If the commit fails, all have failed."""
         if not jobs:
             return []
-        alone = len(jobs) == 1
+        alone, began = len(jobs) == 1, time.monotonic()
         try:
             connection.execute(BEGIN)
             done = [] if alone else self._write_together(connection, jobs)
@@ -224,7 +235,10 @@ class Writer:
             return [Outcome(job, error=_ours(error)) for job in jobs]
         written = {outcome.job for outcome in done}
         rest = [job for job in jobs if job not in written]
-        outcomes = done + [_run(connection, job) if alone else _in_savepoint(connection, job) for job in rest]
+        if done and time.monotonic() - began > LONG:
+            self._put_back(rest, jobs[0].caller)
+            rest = []
+        outcomes = done + self._run_each(connection, rest, alone=alone)
         if alone and isinstance(outcomes[0].error, RunAgain):
             connection.rollback()
             return self._commit(connection, jobs)
@@ -232,6 +246,24 @@ class Writer:
         if failure is not None:
             return [Outcome(outcome.job, error=outcome.error or failure) for outcome in outcomes]
         return outcomes
+
+    def _run_each(self, connection: SqliteConnection, jobs: Sequence[Job], *, alone: bool) -> list[Outcome]:
+        """The outcomes of the first jobs; the others go back into the queue."""
+        outcomes: list[Outcome] = []
+        for at, job in enumerate(jobs, 1):
+            began = time.monotonic()
+            outcomes.append(_run(connection, job) if alone else _in_savepoint(connection, job))
+            if time.monotonic() - began > LONG:
+                self._put_back(jobs[at:], job.caller)
+                break
+        return outcomes
+
+    def _put_back(self, jobs: Sequence[Job], caller: Hashable) -> None:
+        """Put the jobs back, and those of this caller behind the entries of others. Each caller's stay in order."""
+        with self._changed:
+            entries = [*jobs, *self._queue]
+            own = [entry for entry in entries if _caller_of(entry) == caller]
+            self._queue = deque([*(entry for entry in entries if _caller_of(entry) != caller), *own])
 
     def _write_together(self, connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
         """The outcomes of the appends that are written. None if one of them fails, in a new transaction."""
@@ -250,6 +282,10 @@ class Writer:
         while (entry := self._next()) is not None:
             jobs = [entry.begun] if isinstance(entry, WriterTransaction) else entry
             _deliver([Outcome(job, error=error) for job in jobs])
+
+
+def _caller_of(entry: Job | WriterTransaction) -> Hashable:
+    return entry.caller if isinstance(entry, Job) else entry.begun.caller
 
 
 def _run(connection: SqliteConnection, job: Job) -> Outcome:
