@@ -170,6 +170,21 @@ async def test_a_long_job_commits_alone_and_its_caller_waits_behind_the_others(
     assert executed[executed.index("COMMIT") + 1 :].count("COMMIT") == 5
 
 
+async def test_a_short_job_shares_no_commit_with_the_next_job_of_a_long_caller(
+    ledger: Ledger, executed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing = scope_of(ledger).database._writer  # type: ignore[attr-defined]
+
+    async def write(caller: str) -> None:
+        CALLER.set(caller)
+        await ledger.threads.update("t0", title=caller)
+
+    writing._long.add("eve")
+    await at_once(ledger, *[write(caller) for caller in ("ada", "bob", "eve", "eve", "ada")])
+    assert executed[executed.index("COMMIT") + 1 :].count("COMMIT") == 3  # ada and bob; eve; eve and ada
+    assert not writing._long
+
+
 async def test_a_group_ends_at_a_thousand_messages(ledger: Ledger, executed: list[str]) -> None:
     calls = [ledger.messages.append(name, turn() * 300) for name in THREADS[:4]]
     await at_once(ledger, *calls)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chatledger import ChatMessage, Feedback, Ledger
+from chatledger.errors import LimitExceeded
 from chatledger.repositories import scope_of
 from chatledger.storage.append import attempt
 from chatledger.storage.changes import record as changes
@@ -39,6 +40,19 @@ async def test_many_calls_are_closed_apart_from_the_event_loop(ledger: Ledger, m
     assert [len(one) for one in called] == [1, 1]
     assert threading.get_ident() not in (*called[0], *called[1])
     assert [[*one.findings] async for one in ledger.check("t")] == [[]]
+
+
+async def test_a_branch_has_at_most_ten_thousand_open_calls(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt, "MOST_OPEN_CALLS", 3)
+    asked = [assistant(calls=[call(f"c{number}") for number in range(3)])]
+    await ledger.messages.append("t", asked, create=True, rules="lenient")
+    before = await ledger.messages.history("t")
+    with pytest.raises(LimitExceeded, match="open calls of a branch: 4 given, at most 3 allowed"):
+        await ledger.messages.append("t", [assistant(calls=[call("c3")])], rules="lenient")
+    assert (await ledger.messages.history("t")).mark == before.mark
+    monkeypatch.setattr(attempt, "MOST_OPEN_CALLS", 1)  # some may be closed of too many
+    await ledger.messages.append("t", [ChatMessage(role="tool", tool_call_id="c0", content="r")])
+    assert len((await ledger.messages.close_open_calls("t")).messages) == 2
 
 
 async def test_a_fork_behind_many_results_folds_them_apart_from_the_event_loop(

@@ -18,6 +18,7 @@ from chatledger.errors import (
     BranchNotFound,
     ChatLedgerError,
     DraftLive,
+    LimitExceeded,
     RuleViolation,
     StorageError,
     ThreadNotFound,
@@ -217,6 +218,7 @@ def _plan(request: AppendRequest, seen: Preflight, branch: int, tip: Tip, new_br
     except RuleViolation as error:  # the index counts inserted results too, which the caller does not know of
         index = given.message_ids.index(request.message_ids[error.index])
         raise RuleViolation(error.rule, index, error.detail) from None
+    _refuse_many_open(tip, judgement.tip)
     if judgement.tip.partial_seq is not None:
         judgement = judgement._replace(tip=judgement.tip._replace(lease=request.lease_from(request.now)))
     return Plan(
@@ -231,6 +233,17 @@ def _plan(request: AppendRequest, seen: Preflight, branch: int, tip: Tip, new_br
         runs=[run for run in request.runs if run != seen.run],
         new_branch=new_branch,
     )
+
+
+MOST_OPEN_CALLS = 10_000
+"""Maximum number of calls without a result on a branch. Each append stores them anew, and one call may close all."""
+
+
+def _refuse_many_open(before: Tip, after: Tip) -> None:
+    """Raises LimitExceeded if the batch opens too many calls. It may close some of too many."""
+    waiting = len(after.open_calls) + len(after.partial_calls)
+    if len(before.open_calls) < waiting > MOST_OPEN_CALLS:
+        raise LimitExceeded("open calls of a branch", waiting, MOST_OPEN_CALLS)
 
 
 def _require_branch(request: AppendRequest, seen: Preflight) -> tuple[int, Tip]:

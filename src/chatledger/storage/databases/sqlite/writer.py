@@ -38,7 +38,7 @@ MESSAGES = 1_000
 """Messages after which no more appends join a group."""
 LONG = 0.05
 """Seconds after which a group commits, although it has more jobs. Those go back into the queue, and those of the caller
-whose job was long behind the jobs of others.
+whose job was long behind the jobs of others. The caller's next job has a commit of its own.
 """
 BEGIN = "BEGIN IMMEDIATE"
 
@@ -139,6 +139,8 @@ class Writer:
         self._queue: deque[Job | WriterTransaction] = deque()
         self._changed = threading.Condition()
         self._serving: WriterTransaction | None = None
+        self._long: set[Hashable] = set()
+        """The callers whose last job was long."""
         self._closed = False
         # A daemon, so that a process that forgot to close its ledger can still end. Acknowledged writes are on disk.
         self._thread = threading.Thread(target=self._run, name="chatledger-writer", daemon=True)
@@ -198,11 +200,13 @@ class Writer:
             messages = 0
             while self._queue and len(group) < GROUP and messages < MESSAGES:
                 entry = self._queue[0]
-                if isinstance(entry, WriterTransaction):
+                if isinstance(entry, WriterTransaction) or (group and entry.caller in self._long):
                     break
                 group.append(entry)
-                messages += len(entry.request.messages) if entry.request is not None else 1
                 self._queue.popleft()
+                if entry.caller in self._long:
+                    break
+                messages += len(entry.request.messages) if entry.request is not None else 1
             if group:
                 return group
             self._serving = self._queue.popleft()  # type: ignore[assignment]
@@ -256,11 +260,13 @@ class Writer:
             if time.monotonic() - began > LONG:
                 self._put_back(jobs[at:], job.caller)
                 break
+            self._long.discard(job.caller)
         return outcomes
 
     def _put_back(self, jobs: Sequence[Job], caller: Hashable) -> None:
         """Put the jobs back, and those of this caller behind the entries of others. Each caller's stay in order."""
         with self._changed:
+            self._long.add(caller)
             entries = [*jobs, *self._queue]
             own = [entry for entry in entries if _caller_of(entry) == caller]
             self._queue = deque([*(entry for entry in entries if _caller_of(entry) != caller), *own])
