@@ -15,7 +15,7 @@ from chatledger.formats import get_codec
 from chatledger.formats.model_view import model_view, provider_names
 from chatledger.formats.registry import BUILT_IN
 from chatledger.rules import OpenCall, Tip, check_messages, close_gaps, closing_results, fold, judge
-from chatledger.rules.open_calls import OpenCalls
+from chatledger.rules.judge import OpenCalls
 from tests.rules.folding import find_call
 
 IDS = st.sampled_from([None, "a", "b"])

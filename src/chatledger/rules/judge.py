@@ -8,14 +8,14 @@ violation, strict refuses the message, and ordered refuses violations of R13 as 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from chatledger.errors import RuleViolation
 from chatledger.models import ROLES, ChatMessage, RulesLevel, ToolCall, Violation
-from chatledger.rules.open_calls import OpenCalls
-from chatledger.rules.tip import OpenCall, Tip, interrupted
+from chatledger.rules.tip import OpenCall, Tip
 
 
 class Judged(NamedTuple):
@@ -40,7 +40,8 @@ def judge(tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: Rule
 
     The batch interrupts a partial message at the tip. Storage refuses the append before, if that message is live.
     """
-    fold, cut_short = Fold(interrupted(tip)), tip.partial_seq
+    fold, cut_short = Fold(tip), tip.partial_seq
+    fold.interrupt()
     judged: list[Judged] = []
     for index, message in enumerate(messages):
         if fold.partial_seq is not None:
@@ -262,3 +263,82 @@ def _short(id_: str | None) -> str:
 def _a(role: str) -> str:
     """The role with its article."""
     return f"{'an' if role[:1] in tuple('aeio') else 'a'} {role}"
+
+
+# --- R6 and R7: the open call that a result answers -------------------------------------------------------------------
+
+# Ids need not be unique: several providers restart at `call_0` in each reply. So a result with an id answers an open
+# call of that id in the latest message that has one, and the first such call there. A result without an id answers the
+# first open call of its name, and one without a name the first open call.
+
+Place = tuple[int, int, int]
+"""Branch, seq and index of a call."""
+
+
+class OpenCalls:
+    """The calls that wait for a result, true if there are some. They are added in their order. Thousands may wait, and
+    each is looked at a few times in all.
+    """
+
+    def __init__(self, calls: Iterable[OpenCall] = ()) -> None:
+        self._open: dict[Place, OpenCall] = {}
+        self._all: deque[OpenCall] = deque()
+        self._by_name: defaultdict[str, deque[OpenCall]] = defaultdict(deque)
+        self._by_id: defaultdict[str | None, list[deque[OpenCall]]] = defaultdict(list)
+        self.add(calls)
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    @property
+    def in_order(self) -> tuple[OpenCall, ...]:
+        return tuple(self._open.values())
+
+    def first(self, count: int) -> list[OpenCall]:
+        return list(islice(self._open.values(), count))
+
+    def at(self, place: Place | None) -> OpenCall | None:
+        """The open call at this place."""
+        return None if place is None else self._open.get(place)
+
+    def add(self, calls: Iterable[OpenCall]) -> None:
+        """Add the calls of a message."""
+        for call in calls:
+            self._open[call[:3]] = call
+            self._all.append(call)
+            self._by_name[call.name].append(call)
+            of_messages = self._by_id[call.id]
+            if not of_messages or not self._is_beside(call, of_messages[-1]):
+                of_messages.append(deque())
+            of_messages[-1].append(call)
+
+    def has(self, id_: str | None) -> bool:
+        """Whether a call with this id, or without an id, is open."""
+        return self._of_latest_message(id_) is not None
+
+    def find(self, id_: str | None, name: str | None) -> OpenCall | None:
+        """The call that a result with this id and name answers."""
+        if id_ is not None:
+            return self._of_latest_message(id_)
+        return self._first(self._all if name is None else self._by_name.get(name, deque()))
+
+    def close(self, call: OpenCall) -> None:
+        """The call has a result. The queues drop it when it comes to their front."""
+        self._open.pop(call[:3], None)
+
+    def _of_latest_message(self, id_: str | None) -> OpenCall | None:
+        of_messages = self._by_id.get(id_, [])
+        while of_messages:
+            if (call := self._first(of_messages[-1])) is not None:
+                return call
+            of_messages.pop()
+        return None
+
+    def _first(self, calls: deque[OpenCall]) -> OpenCall | None:
+        while calls and calls[0][:3] not in self._open:
+            calls.popleft()
+        return calls[0] if calls else None
+
+    @staticmethod
+    def _is_beside(call: OpenCall, others: deque[OpenCall]) -> bool:
+        return bool(others) and (others[-1].branch, others[-1].seq) == (call.branch, call.seq)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chatledger.models import ChatMessage
-from chatledger.rules.judge import Fold, must_wait
-from chatledger.rules.open_calls import OpenCalls
+from chatledger.rules.judge import Fold, OpenCalls, must_wait
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 INTERRUPTED = "interrupted"

@@ -18,7 +18,7 @@ from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.trusted import copy_with
 from chatledger.rules import OpenCall, Tip, closing_results
-from chatledger.rules.open_calls import OpenCalls
+from chatledger.rules.judge import OpenCalls
 
 
 @dataclass(slots=True)

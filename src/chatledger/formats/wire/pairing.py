@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatledger.models import ChatMessage
-from chatledger.rules.open_calls import OpenCalls
+from chatledger.rules.judge import OpenCalls
 from chatledger.rules.tip import OpenCall
 
 
