@@ -19,15 +19,15 @@ from chatledger.errors import InvalidArgument
 
 
 class Kind:
-    """The types or the words that an argument may have. `said` names them in the error. `later` is the place of one
+    """The types or the words that an argument may have. `expected` names them in the error. `later` is the place of one
     more type.
     """
 
-    __slots__ = ("later", "plain", "said", "types", "words")
+    __slots__ = ("expected", "later", "plain", "types", "words")
 
-    def __init__(self, said: str, *types: type[Any], words: Sequence[str] = (), later: str | None = None) -> None:
+    def __init__(self, expected: str, *types: type[Any], words: Sequence[str] = (), later: str | None = None) -> None:
         self.later = later
-        self.said = said
+        self.expected = expected
         self.types = types
         self.words = frozenset(words)
         self.plain = frozenset(types) & {str, int, float, bool, NoneType, list, tuple}
@@ -44,7 +44,7 @@ class Kind:
         given = repr(value) if value is None or (self.words and isinstance(value, str)) else type(value).__name__
         if given in [known.__name__ for known in self.types]:  # the blocking Ledger, where the other one is meant
             given = f"{type(value).__module__}.{given}"
-        raise InvalidArgument(name, f"must be {self.said}, not {given}")
+        raise InvalidArgument(name, f"must be {self.expected}, not {given}")
 
 
 def is_of(value: object, place: str) -> bool:
@@ -66,7 +66,7 @@ def require_items(kind: Kind, **arguments: Iterable[object]) -> None:
     """Raises InvalidArgument for the first argument that is no list or tuple, or has an item that does not fit."""
     for name, items in arguments.items():
         if not isinstance(items, (list, tuple)):
-            raise InvalidArgument(name, f"must be a list, each item {kind.said}, not {type(items).__name__}")
+            raise InvalidArgument(name, f"must be a list, each item {kind.expected}, not {type(items).__name__}")
         for index, item in enumerate(items):
             kind.refuse_unless(f"{name}[{index}]", item)
 

@@ -88,14 +88,14 @@ class _Check:
         self._others = [get_codec(name) for name in format_names() if name != codec.name]
 
     def sample(self, where: str, payload: object) -> None:
-        before = _said(payload)
+        before = _spelled(payload)
         decoded = self._decode(where, payload, rules="strict")
         if decoded is None:
             return
         lenient = self._decode(where, payload, rules="lenient")
-        if _said(payload) != before:
+        if _spelled(payload) != before:
             self._note(where, "decode changes the payload")
-        if decoded.losses or (lenient is not None and _said(lenient) != _said(decoded)):
+        if decoded.losses or (lenient is not None and _spelled(lenient) != _spelled(decoded)):
             self._note(where, "lenient rules do not read it as strict rules do, without losses")
         self._identity(where, payload, decoded.messages)
         self._detection(where, payload)
@@ -130,7 +130,7 @@ class _Check:
             self._decode(where, payload, rules="lenient", refusals=FormatError)
             decoded = self._decode(where, payload, rules="strict", refusals=FormatError)
             if decoded is not None:
-                self._accepted(f"{where}, {_said(payload)[:200]}", payload, decoded.messages)
+                self._accepted(f"{where}, {_spelled(payload)[:200]}", payload, decoded.messages)
 
     def _accepted(self, where: str, payload: object, messages: Sequence[ChatMessage]) -> None:
         """A payload that strict rules accept comes back equal, unless classes fill in what it leaves out."""
@@ -141,23 +141,23 @@ class _Check:
         wrong = {message.format for message in messages} - {self.codec.name}
         if wrong:
             self._note(where, f"decode gives messages with the format {wrong.pop()!r}")
-        before = _said(messages)
+        before = _spelled(messages)
         encoded = self._encoded(where, messages)
         if encoded is None:
             return
-        if _said(messages) != before:
+        if _spelled(messages) != before:
             self._note(where, "encode changes the messages")
         back = self._decode(f"{where}, written", encoded.payload, rules="lenient")
         losses = [] if back is None else losses_between(messages, back.messages, encoded)
         if losses:
-            self._note(where, f"what decode gave is not what it gives after encode: {_told(losses)}")
+            self._note(where, f"what decode gave is not what it gives after encode: {_listed(losses)}")
         if json_problem(payload, max_depth=MAX_DEPTH) is None:
             if not same_json(encoded.payload, payload):
-                self._note(where, f"does not come back equal, but as {_said(encoded.payload)[:200]}")
+                self._note(where, f"does not come back equal, but as {_spelled(encoded.payload)[:200]}")
         elif isinstance(self.codec, ModelCodec):
             back = self._call(where, "as_models", lambda: in_kind(self.codec, encoded.payload, messages, None))
             if back != payload:
-                self._note(where, f"does not come back as equal objects, but as {_said(back)[:200]}")
+                self._note(where, f"does not come back as equal objects, but as {_spelled(back)[:200]}")
         self._models(where, encoded.payload, messages)
 
     def _models(self, where: str, payload: Any, messages: Sequence[ChatMessage]) -> None:
@@ -174,7 +174,7 @@ class _Check:
         read = self._call(
             where, "validation", lambda: ChatMessage.model_validate(message.model_dump(), context=LENIENT)
         )
-        if read is None or _said(read) != _said(message):
+        if read is None or _spelled(read) != _spelled(message):
             self._note(where, "is not what the ledger would give back of it")
         return message if read is None else read
 
@@ -226,7 +226,7 @@ class _Check:
         if other in self._earlier or not other.recognises(payload) or not self._recognises(thing, payload):
             return
         if not any(earlier.recognises(payload) for earlier in self._earlier):
-            self._note(other.name, f"recognises is sure of its payloads too: {_said(payload)[:200]}")
+            self._note(other.name, f"recognises is sure of its payloads too: {_spelled(payload)[:200]}")
 
     def _recognises(self, where: str, payload: object) -> bool:
         sure = self._call(where, "recognises", lambda: self.codec.recognises(payload))
@@ -260,12 +260,12 @@ class _Check:
         self.problems[f"{where}: {what}"] = None
 
 
-def _said(value: object) -> str:
+def _spelled(value: object) -> str:
     """A value as text in which NaN equals NaN."""
     return repr(value)
 
 
-def _told(losses: Iterable[Loss]) -> str:
+def _listed(losses: Iterable[Loss]) -> str:
     return ", ".join(sorted(f"{loss.code} of message {loss.seq} at {loss.path or 'the whole'}" for loss in losses))
 
 

@@ -153,7 +153,7 @@ async def test_an_answered_group_says_that_nothing_else_of_it_is_stored(
         assert groups.can_share(request)
         if refused:
             await transaction.runs.start("t", run_id="r")
-        assert (await groups.together([request])).unanswered == {}
+        assert (await groups.write_group([request])).unanswered == {}
 
 
 async def test_an_append_that_needs_a_preflight_is_not_overtaken(ledger: Ledger) -> None:
@@ -230,7 +230,7 @@ async def test_the_next_waiter_is_cancelled_as_its_turn_comes(told: bool) -> Non
         def can_share(self, _request: AppendRequest) -> bool:
             return False
 
-        async def together(self, _requests: Sequence[AppendRequest]) -> Shared:
+        async def write_group(self, _requests: Sequence[AppendRequest]) -> Shared:
             raise AssertionError
 
         async def rejudge(self, _requests: Sequence[AppendRequest]) -> Shared:

@@ -38,7 +38,7 @@ def backup(
         require_folder(str(file))
         with working("copying", quiet=as_json):
             copied = storage.backup(url, file)
-        return _said("backed up to", copied, as_json=as_json)
+        return _report("backed up to", copied, as_json=as_json)
 
     run(work, debug=debug)
 
@@ -63,12 +63,12 @@ def restore(
         require_files([str(file)])
         with working("copying", quiet=as_json):
             copied = storage.restore(file, url)
-        return _said("restored to", copied, as_json=as_json)
+        return _report("restored to", copied, as_json=as_json)
 
     run(work, debug=debug)
 
 
-def _said(what: str, path: Path, *, as_json: bool) -> int:
+def _report(what: str, path: Path, *, as_json: bool) -> int:
     if as_json:
         print_json({"file": str(path), "bytes": path.stat().st_size})
     else:

@@ -79,10 +79,10 @@ def _say_held(held: int) -> None:
 
 def _print(found: Sequence[OpenDraft], done: list[bool] | None, *, as_json: bool) -> None:
     if as_json:
-        said = [one.model_dump() for one in found]
+        listed = [one.model_dump() for one in found]
         if done is not None:
-            said = [{**one, "interrupted": interrupted} for one, interrupted in zip(said, done, strict=True)]
-        print_list(said)
+            listed = [{**one, "interrupted": interrupted} for one, interrupted in zip(listed, done, strict=True)]
+        print_list(listed)
         return
     if found:
         rows = [(one.thread_id, one.branch, one.seq, one.run_id, moment(one.since)) for one in found]

@@ -81,8 +81,8 @@ def _feedback(*, comment: str | None, **fields: object) -> Feedback:
     try:
         return Feedback.model_validate({**fields, "kwargs": {} if comment is None else {"comment": comment}})
     except ValidationError as error:
-        said = error.errors()[0]
-        raise UsageError(f"{said['loc'][0]}: {said['msg'].removeprefix('Value error, ')}") from error
+        first = error.errors()[0]
+        raise UsageError(f"{first['loc'][0]}: {first['msg'].removeprefix('Value error, ')}") from error
 
 
 @app.command("remove")

@@ -81,7 +81,7 @@ async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repa
         if any(one.rule == PARTIAL for one in waiting) and not await _is_abandoned(ledger, thread_id, branch.branch):
             say(f"branch {branch.branch} of thread {thread_id} skipped: its last message is still being written")
             continue
-        done += [{**place, "seq": one.seq, **_said(one)} for one in waiting if dry_run or one.rule == PARTIAL]
+        done += [{**place, "seq": one.seq, **_of_finding(one)} for one in waiting if dry_run or one.rule == PARTIAL]
         if waiting and not dry_run:
             appended = await ledger.messages.close_open_calls(thread_id, branch=branch.branch)
             done += [{**place, "seq": one.seq, "what": "result", "detail": _answered(one)} for one in appended.messages]
@@ -93,7 +93,7 @@ async def _is_abandoned(ledger: Ledger, thread_id: str, branch: int) -> bool:
     return any((draft.thread_id, draft.branch) == (thread_id, branch) for draft in abandoned)
 
 
-def _said(finding: Finding) -> dict[str, str]:
+def _of_finding(finding: Finding) -> dict[str, str]:
     if finding.rule == PARTIAL:
         return {"what": "interrupted", "detail": "an abandoned draft"}
     return {"what": "open call", "detail": finding.detail}

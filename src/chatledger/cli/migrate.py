@@ -167,8 +167,8 @@ def _check_options(to: str, *, sql: bool, yes: bool, rls: bool | None, distribut
 
 
 def _as_json(status: SchemaStatus) -> str:
-    told = {"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls}
-    return json.dumps({**told, "encrypted": status.encrypted, "local_tables": status.local_tables})
+    report = {"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls}
+    return json.dumps({**report, "encrypted": status.encrypted, "local_tables": status.local_tables})
 
 
 def _print_local(status: SchemaStatus) -> None:

@@ -50,10 +50,10 @@ def results_by_call(messages: Sequence[ChatMessage]) -> dict[tuple[int, int], Ch
 
 def _header(thread: Thread) -> Iterator[Text]:
     yield Text(f"thread {one_line(thread.thread_id)}", style="bold")
-    said = [f'"{one_line(thread.title)}"'] if thread.title else []
-    said += [f"user {one_line(thread.user_id)}"] if thread.user_id is not None else []
-    said += [plural(thread.message_count, "message"), f"created {moment(thread.created_at)} UTC"]
-    yield Text(" · ".join(said), style="dim")
+    parts = [f'"{one_line(thread.title)}"'] if thread.title else []
+    parts += [f"user {one_line(thread.user_id)}"] if thread.user_id is not None else []
+    parts += [plural(thread.message_count, "message"), f"created {moment(thread.created_at)} UTC"]
+    yield Text(" · ".join(parts), style="dim")
 
 
 def _message(message: ChatMessage, results: dict[tuple[int, int], ChatMessage], *, full: bool) -> Iterator[Text]:
@@ -70,12 +70,12 @@ def _message(message: ChatMessage, results: dict[tuple[int, int], ChatMessage], 
 def _heading(message: ChatMessage) -> Text:
     line = Text(f"{message.seq:>3}  ")
     line.append(one_line(message.role), style=STYLES.get(message.role, "yellow"))
-    said = [one_line(message.name)] if message.name else []
-    said += [f"for call {_short_id(message.tool_call_id)}"] if message.tool_call_id is not None else []
-    said += [message.state] if message.state != "complete" else []
-    said += ["error"] if message.is_error else []
-    said += [f"run {_short_id(message.run_id)}"] if message.run_id is not None else []
-    line.append("".join(f" · {word}" for word in [*said, moment(message.created_at)] if word), style="dim")
+    parts = [one_line(message.name)] if message.name else []
+    parts += [f"for call {_short_id(message.tool_call_id)}"] if message.tool_call_id is not None else []
+    parts += [message.state] if message.state != "complete" else []
+    parts += ["error"] if message.is_error else []
+    parts += [f"run {_short_id(message.run_id)}"] if message.run_id is not None else []
+    line.append("".join(f" · {word}" for word in [*parts, moment(message.created_at)] if word), style="dim")
     return line
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 
 MAX_DEPTH = 500
-"""The maximum nesting of a payload. Python's own parser and writer recurse, and this leaves them room."""
+"""The maximum nesting of a payload. Python's own parser and writer recurse, and need some levels of their own."""
 _WRAPPED_DEPTH = MAX_DEPTH + 16  # a format keeps a payload of full depth inside a few levels of its own
 _INTEGER_DIGITS = 4_300
 """By default Python neither reads nor writes longer integers."""

@@ -64,9 +64,9 @@ async def read_stats(
         used = read_usage(sql, tenant, chosen, groups, priced=list_price is not None)
         return _messages(sql, tenant, which), used, _scores(sql, tenant, which)
 
-    said, used, scored = await scope.read(work, snapshot=True)
+    written, used, scored = await scope.read(work, snapshot=True)
     found: dict[Any, dict[str, Any]] = {}
-    for row in (*said, *scored):
+    for row in (*written, *scored):
         counts = {name: count for name, count in row.items() if name != "value"}
         found.setdefault(_value(which.by, row["value"]), {}).update(counts)
     for usage in await summarize_usage(used, tenant, groups, list_price):
@@ -82,13 +82,13 @@ def _messages(sql: ReadSql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]
         source = source.outerjoin(runs, own_run)
     value = _group(sql, which, messages.c.created_at)
     here = (owned(messages, tenant), *in_time(messages.c.created_at, which.since, which.until))
-    said = select(value, messages.c.thread_id, threads.c.user_id).select_from(source).where(*here).subquery("said")
+    rows = select(value, messages.c.thread_id, threads.c.user_id).select_from(source).where(*here).subquery("rows")
     counts = (
         func.count().label("messages"),
-        func.count(said.c.thread_id.distinct()).label("threads"),
-        func.count(said.c.user_id.distinct()).label("users"),
+        func.count(rows.c.thread_id.distinct()).label("threads"),
+        func.count(rows.c.user_id.distinct()).label("users"),
     )
-    return _by_value(sql, which, said, counts)
+    return _by_value(sql, which, rows, counts)
 
 
 def _scores(sql: ReadSql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]:

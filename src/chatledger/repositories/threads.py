@@ -59,7 +59,7 @@ UNSET: Final = Unset.UNSET
 _STR_OR_UNSET = Kind("a str or None", str, NoneType, Unset)
 _DICT_OR_UNSET = Kind("a dict or None", dict, NoneType, Unset)
 _BOOL_OR_UNSET = Kind("True or False", bool, Unset)
-_RULES_OR_UNSET = Kind(RULES_OR_NONE.said, NoneType, Unset, words=tuple(RULES_OR_NONE.words))
+_RULES_OR_UNSET = Kind(RULES_OR_NONE.expected, NoneType, Unset, words=tuple(RULES_OR_NONE.words))
 _ORDER = Kind("'active' or 'created'", words=("active", "created"))
 
 

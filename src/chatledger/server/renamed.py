@@ -52,10 +52,10 @@ _WRONG = frozenset({"extra_forbidden", "string_type"})
 def naming_the_new(request: Request, error: InvalidBody) -> InvalidBody:
     """The error in the words of the table, where it has any."""
     says = FIELDS.get(getattr(request.scope.get("route"), "name", ""), {})
-    told = [one for one in error.errors if one["kind"] in _WRONG and one["path"] in says]
-    for one in told:
+    errors = [one for one in error.errors if one["kind"] in _WRONG and one["path"] in says]
+    for one in errors:
         one["detail"] = says[one["path"]]
-    return InvalidBody(error.errors) if told else error
+    return InvalidBody(error.errors) if errors else error
 
 
 def of_old_route(request: Request) -> InvalidBody | None:

@@ -115,11 +115,11 @@ def _put_in(
 
 def to_metadata(rest: Mapping[str, JsonValue], envelope: Envelope) -> dict[str, JsonValue]:
     values = ((name, getattr(envelope, name)) for name in _NAMES)
-    said = {name: value for name, value in values if value != _DEFAULTS.get(name, ...)}
-    said |= {key: list(map(_as_list, said[key])) for key in ("path", "keys") if key in said}
+    fields = {name: value for name, value in values if value != _DEFAULTS.get(name, ...)}
+    fields |= {key: list(map(_as_list, fields[key])) for key in ("path", "keys") if key in fields}
     if KEY in rest:
-        said["own"] = [list(rest).index(KEY), rest[KEY]]
-    return {**{key: value for key, value in rest.items() if key != KEY}, KEY: said}
+        fields["own"] = [list(rest).index(KEY), rest[KEY]]
+    return {**{key: value for key, value in rest.items() if key != KEY}, KEY: fields}
 
 
 def _as_list(value: Any) -> Any:
@@ -128,10 +128,10 @@ def _as_list(value: Any) -> Any:
 
 def from_metadata(metadata: Mapping[str, JsonValue] | None) -> tuple[dict[str, JsonValue], Envelope] | None:
     """The inverse of `to_metadata`. None for a thread that was not imported."""
-    said = (metadata or {}).get(KEY)
-    if metadata is None or not isinstance(said, dict) or not said.keys() >= _REQUIRED:
+    stored = (metadata or {}).get(KEY)
+    if metadata is None or not isinstance(stored, dict) or not stored.keys() >= _REQUIRED:
         return None
-    envelope = Envelope(**{name: said[name] for name in said if name in _NAMES})
+    envelope = Envelope(**{name: stored[name] for name in stored if name in _NAMES})
     items = [(key, value) for key, value in metadata.items() if key != KEY]
     if envelope.own is not None:
         items.insert(envelope.own[0], (KEY, envelope.own[1]))

@@ -109,19 +109,19 @@ class Planner:
         created_at = self._time(record.value, options.time_field or "")
         times = self._message_times(conversation, ".".join(location.keys or ("messages",)), created_at)
         branches = _identified(conversation.branches, thread_id, times)
-        said = [
+        written_at = [
             message.created_at for branch in branches for message in branch.messages if message.created_at is not None
         ]
         return PlannedThread(
             thread_id=thread_id,
             user_id=self._user_id(record.value),
-            created_at=created_at or next(iter(said), None),
+            created_at=created_at or next(iter(written_at), None),
             rest=parcel.rest,
             envelope=self._envelope(record, shape, parcel),
             branches=branches,
             rules=options.rules,
             losses=[*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated)],
-            has_time=created_at is not None or bool(said),
+            has_time=created_at is not None or bool(written_at),
             earlier_id=earlier_id,
         )
 

@@ -42,7 +42,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(Checkout, "fetch", noting)
     monkeypatch.setattr(AsyncpgDriver, "fetch", noting_plain)
-    monkeypatch.setattr(append_queue, "IN_FLIGHT", 2)  # the one ahead, and one group of all the others
+    monkeypatch.setattr(append_queue, "MOST_RUNNING", 2)  # the one ahead, and one group of all the others
     monkeypatch.setattr(append_queue, "STALLED_AFTER", 3_600)  # however slow the machine is
     return kinds
 

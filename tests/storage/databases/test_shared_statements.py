@@ -63,7 +63,7 @@ async def test_appends_to_several_threads_share_the_statements_that_may_be_in_fl
 ) -> None:
     before = proxy.round_trips
     done = await queued(ledger, *(ledger.messages.append(one, [assistant(f"to {one}")]) for one in THREADS))
-    assert proxy.round_trips - before == append_queue.IN_FLIGHT  # the one ahead is the first
+    assert proxy.round_trips - before == append_queue.MOST_RUNNING  # the one ahead is the first
     assert [(one.messages[0].seq, one.last_seq) for one in done] == [(4, 4)] * len(THREADS)
     assert await last_texts(ledger) == [[f"to {one}"] for one in THREADS]
 
@@ -178,7 +178,7 @@ async def held_by(transaction: Transaction, ledger: Ledger, threads: Sequence[st
 
 async def test_appends_that_wait_for_locks_let_others_pass(ledger: Ledger, pg_database: Database) -> None:
     """More of them than there may be statements in flight. The first of them share with nobody."""
-    blocked = THREADS[: append_queue.IN_FLIGHT + 2]
+    blocked = THREADS[: append_queue.MOST_RUNNING + 2]
     async with pg_database.open() as other, other.begin() as transaction:
         waiting = await held_by(transaction, ledger, blocked)
         for number in range(5):
@@ -216,7 +216,7 @@ async def test_a_tenant_does_not_wait_for_the_statements_of_another(
     for thread_id in THREADS[:2]:
         await other.threads.create(thread_id)
         await other.messages.append(thread_id, [assistant("hello")])
-    blocked = THREADS[: append_queue.IN_FLIGHT]
+    blocked = THREADS[: append_queue.MOST_RUNNING]
     async with pg_database.open() as holder, holder.begin() as transaction:
         waiting = await held_by(transaction, ledger, blocked)
         calls = [other.messages.append(thread_id, [assistant("goes on")]) for thread_id in THREADS[:2]]

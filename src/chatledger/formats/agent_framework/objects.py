@@ -41,7 +41,7 @@ def dumped(value: Any, path: str) -> tuple[dict[str, Any], Signers]:
         raise DecodeError(path, f"{type(value).__name__}.to_dict raised {type(error).__name__}") from error
     if _has_live(properties):
         source[PROPERTIES] = dict(properties)
-    source[CONTENTS] = [full if _has_live(full) else told for full, told in zip(whole, source[CONTENTS], strict=True)]
+    source[CONTENTS] = [full if _has_live(full) else short for full, short in zip(whole, source[CONTENTS], strict=True)]
     for annotation in _annotations(source.get(CONTENTS)):
         annotation.pop(_RAW, None)
     signers = {position: signer for position, content in enumerate(contents) if (signer := _signer_of(content))}

@@ -99,9 +99,9 @@ def _write(messages: Sequence[LedgerMessage], *, carry_all: bool) -> Written:
     A thread may hold several payloads that were appended one after the other. Only the last payload's residual of the
     history is written.
     """
-    told = next((around for message in reversed(messages) if (around := around_of(message)) is not None), None)
-    kept = [index for index, message in enumerate(messages) if message.format == NAME and _is_told(message, told)]
-    payload = restore({MESSAGES: [_write_message(message, carry_all) for message in messages]}, told)
+    fields = next((around for message in reversed(messages) if (around := around_of(message)) is not None), None)
+    kept = [index for index, message in enumerate(messages) if message.format == NAME and _is_written(message, fields)]
+    payload = restore({MESSAGES: [_write_message(message, carry_all) for message in messages]}, fields)
     return Written(payload, [(index,) for index in range(len(messages))], kept)
 
 
@@ -112,9 +112,9 @@ def _write_message(message: LedgerMessage, carry_all: bool) -> JsonObject:
     return carry(encoded, message) if carry_all else encoded
 
 
-def _is_told(message: LedgerMessage, told: JsonObject | None) -> bool:
+def _is_written(message: LedgerMessage, fields: JsonObject | None) -> bool:
     around = around_of(message)
-    return around is None or same_json(around, told)
+    return around is None or same_json(around, fields)
 
 
 def _as_model(fields: JsonObject) -> ChatMessage:

@@ -43,7 +43,7 @@ def carry(encoded: JsonObject, message: LedgerMessage) -> JsonObject:
     """The encoded message with the fields that it cannot express; unchanged if there are none."""
     # A key of the same name in the message's own data is carried as well.
     bare = {**encoded, _DATA: _without_carried(encoded[_DATA])}
-    whole, plain = _said(message), _said(read_fields(bare))
+    whole, plain = _fields_of(message), _fields_of(read_fields(bare))
     unsaid = {name: whole[name] for name in _FIELDS if not same_json(whole[name], plain[name])}
     if unsaid.keys() <= {_FORMAT}:
         return encoded
@@ -56,9 +56,9 @@ def unpack(message: LedgerMessage, source: JsonObject) -> LedgerMessage | None:
     if not isinstance(carried, dict) or _FORMAT not in carried or not carried.keys() <= set(_FIELDS):
         return None
     data = _without_carried(message.custom_data or {})
-    said = {**_said(message), "run_id": message.run_id, _DATA: data or None, **carried}
+    fields = {**_fields_of(message), "run_id": message.run_id, _DATA: data or None, **carried}
     try:
-        whole = LedgerMessage.model_validate(said, context=LENIENT)
+        whole = LedgerMessage.model_validate(fields, context=LENIENT)
     except ValidationError:
         return None
     return whole if same_json(carry(write_fields(whole), whole), source) else None
@@ -68,7 +68,7 @@ def _without_carried(data: JsonObject) -> JsonObject:
     return {key: value for key, value in data.items() if key != CARRIED}
 
 
-def _said(message: LedgerMessage) -> JsonObject:
+def _fields_of(message: LedgerMessage) -> JsonObject:
     return {name: _plain(getattr(message, name)) for name in _FIELDS}
 
 

@@ -102,8 +102,8 @@ def write_event(head: ChatMessage, parts: Sequence[JsonValue], author: str = MOD
 def encoded_head(head: ChatMessage, *, camel: bool, has_parts: bool, author: str = MODEL) -> Source:
     """The event without its parts, and without its residual, in the order of ADK's fields."""
     metadata = head.response_metadata or {}
-    told = {key: metadata[key] for key in METADATA if key in metadata and is_metadata(key, metadata[key])}
-    model = {key: told.pop(key) for key in METADATA[:1] if key in told}
+    fields = {key: metadata[key] for key in METADATA if key in metadata and is_metadata(key, metadata[key])}
+    model = {key: fields.pop(key) for key in METADATA[:1] if key in fields}
     content: Source = {"content": {"parts": None, "role": _role(head)}} if has_parts else {}
     actions: Source = {
         "state_delta": {},
@@ -114,7 +114,7 @@ def encoded_head(head: ChatMessage, *, camel: bool, has_parts: bool, author: str
     event: Source = {
         **model,
         **content,
-        **told,
+        **fields,
         "invocation_id": head.run_id or "",
         "author": author if head.role == "tool" else _author(head),
         "actions": spelled(actions, camel),

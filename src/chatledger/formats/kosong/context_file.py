@@ -125,11 +125,11 @@ def _encoded_line(message: ChatMessage, codec: KosongCodec) -> bytes:
 def _with_line(message: ChatMessage, found: dict[str, str]) -> ChatMessage:
     """The message, with the differences to a default line: no blank lines around it and one newline at its end."""
     usual = {BEFORE: "", AFTER: "", END: "\n"}
-    told = {key: value for key, value in found.items() if usual.get(key) != value}
-    if not told:
+    fields = {key: value for key, value in found.items() if usual.get(key) != value}
+    if not fields:
         return message
     residual = residual_of(message)
-    return message.model_copy(update={"residual": {**residual, LINE: {**residual.get(LINE, {}), **told}}})
+    return message.model_copy(update={"residual": {**residual, LINE: {**residual.get(LINE, {}), **fields}}})
 
 
 def _with_blank(messages: list[ChatMessage], blank: str) -> list[ChatMessage]:
@@ -176,7 +176,7 @@ def _style_of(text: str, fields: JsonValue, default: str) -> dict[str, str]:
 
 def _write_line(fields: JsonValue, residual: Any, default: str) -> bytes:
     """The line as it was read, or in the default style if it was not read from a line."""
-    told = residual if isinstance(residual, dict) else {}
-    text = told.get(TEXT) or STYLES.get(told.get(STYLE, default), STYLES[default])(fields)
-    line = f"{told.get(BEFORE, '')}{text}{told.get(END, chr(10))}{told.get(AFTER, '')}"
+    own = residual if isinstance(residual, dict) else {}
+    text = own.get(TEXT) or STYLES.get(own.get(STYLE, default), STYLES[default])(fields)
+    line = f"{own.get(BEFORE, '')}{text}{own.get(END, chr(10))}{own.get(AFTER, '')}"
     return line.encode("utf-8", "surrogateescape")

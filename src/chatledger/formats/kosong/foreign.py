@@ -176,8 +176,8 @@ def _frames(part: VideoPart) -> list[str]:
 
 def _medium(part: Medium, revision: Revision) -> Part:
     url = _url(part)
-    can_be_said = not isinstance(part, FilePart) and (revision.has_videos or not isinstance(part, VideoPart))
-    if url is None or not can_be_said:
+    can_be_written = not isinstance(part, FilePart) and (revision.has_videos or not isinstance(part, VideoPart))
+    if url is None or not can_be_written:
         return TextPart(text=_as_link(part))
     return part.model_copy(update={"url": url, "data": None, "mime_type": None, "name": None, "extras": None})
 

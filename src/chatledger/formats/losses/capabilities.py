@@ -55,13 +55,13 @@ def capabilities(names: Sequence[str] | None = None) -> dict[str, dict[str, Expr
 
 
 def _expressed(name: str) -> dict[str, Expression]:
-    told: dict[str, Expression] = {}
+    losses: dict[str, Expression] = {}
     always = _lost(name, _PLAIN)
     for thing, sample in SAMPLES.items():
         levels = [_level(_lost(name, messages) - always) for messages in sample.alternatives]
         best = min(levels, key=_BEST_FIRST.index)
-        told[thing] = best if sample.needs is None else max(best, told[sample.needs], key=_BEST_FIRST.index)
-    return told
+        losses[thing] = best if sample.needs is None else max(best, losses[sample.needs], key=_BEST_FIRST.index)
+    return losses
 
 
 def _level(lost: set[tuple[str, str]]) -> Expression:
@@ -83,11 +83,11 @@ def _talk(*messages: tuple[str, Any], **last: Any) -> list[ChatMessage]:
 
 def _asked(*calls: ToolCall, text: str | None = None, **result: Any) -> list[ChatMessage]:
     """A question, calls, their results with the fields of `result`, the answer."""
-    said = {"role": "tool", "content": "4 °C", **result}
+    result_message = {"role": "tool", "content": "4 °C", **result}
     messages = [
         ChatMessage(role="user", content="Oslo?"),
         ChatMessage(role="assistant", content=text, tool_calls=list(calls)),
-        *(ChatMessage.model_validate({**said, "tool_call_id": call.id}) for call in calls),
+        *(ChatMessage.model_validate({**result_message, "tool_call_id": call.id}) for call in calls),
         ChatMessage(role="assistant", content="Cold."),
     ]
     return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, 1)]
@@ -101,8 +101,8 @@ def _asked_somehow(
     """
     as_objects = [call.model_copy(update={"arguments": {"city": "Oslo"}}) for call in calls]
     texts = (None, "") if text is None else (text,)
-    ways = [(said, beside) for said in ((calls, as_objects) if objects else (calls,)) for beside in texts]
-    asked = [_asked(*said, text=beside, **result) for said, beside in ways]
+    ways = [(call_set, beside) for call_set in ((calls, as_objects) if objects else (calls,)) for beside in texts]
+    asked = [_asked(*call_set, text=beside, **result) for call_set, beside in ways]
     return [*asked, *map(_with_names, asked)]
 
 

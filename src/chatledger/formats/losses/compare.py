@@ -16,26 +16,26 @@ from chatledger.models.json import JsonValue, same_json
 from chatledger.models.json_scan import read_text
 
 Found: TypeAlias = tuple[int, str, str]
-Said: TypeAlias = Sequence[tuple[int, ChatMessage]]
+Source: TypeAlias = Sequence[tuple[int, ChatMessage]]
 
 _DISAGREE = object()  # the value of a field whose values differ between the pieces
 
 
-def compare(said: Said, read: Sequence[ChatMessage], kept: Collection[int]) -> Iterator[Found]:
+def compare(source: Source, read: Sequence[ChatMessage], kept: Collection[int]) -> Iterator[Found]:
     """The differences of a group. The residual of a message in `kept` is not compared."""
-    yield from _compare_fields(said, read)
-    yield from _compare_contents(said, read)
-    yield from _compare_calls(said, read)
+    yield from _compare_fields(source, read)
+    yield from _compare_contents(source, read)
+    yield from _compare_calls(source, read)
     residual = _agreed(read, "residual")
-    for index, message in said:
+    for index, message in source:
         if message.residual is not None and index not in kept and not _same(message.residual, residual):
             yield index, codes.RESIDUAL, "residual"
 
 
-def _compare_fields(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
+def _compare_fields(source: Source, read: Sequence[ChatMessage]) -> Iterator[Found]:
     for name, code in codes.FIELDS.items():
         back = _agreed(read, name)
-        for index, message in said:
+        for index, message in source:
             value = getattr(message, name)
             if value is not back and not _same(value, back):
                 yield index, code, name
@@ -57,13 +57,13 @@ def _same(left: Any, right: Any) -> bool:
     return same_json(left, right)
 
 
-def _compare_contents(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
-    if len(said) == len(read) == 1 and _same_texts(said[0][1], read[0]):
+def _compare_contents(source: Source, read: Sequence[ChatMessage]) -> Iterator[Found]:
+    if len(source) == len(read) == 1 and _same_texts(source[0][1], read[0]):
         return
     sources, back = {}, {}
     alone = [(0, message) for message in read]
     for name in ("content", "reasoning"):
-        sources[name], back[name] = channel_of(said, name), channel_of(alone, name)
+        sources[name], back[name] = channel_of(source, name), channel_of(alone, name)
     thoughts = Thoughts(_thoughts(sources) == _thoughts(back), _signatures(back))
     for name in ("content", "reasoning"):
         yield from compare_parts(sources[name], back[name], thoughts)
@@ -88,14 +88,14 @@ def _signatures(channels: dict[str, Channel]) -> set[str]:
     return {part.signature for part in parts if isinstance(part, ThinkPart) and part.signature is not None}
 
 
-def _compare_calls(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
-    sources, back = calls_of(said), [call for message in read for call in message.tool_calls or ()]
+def _compare_calls(source: Source, read: Sequence[ChatMessage]) -> Iterator[Found]:
+    sources, back = calls_of(source), [call for message in read for call in message.tool_calls or ()]
     if not sources:
-        empty = [index for index, message in said if message.tool_calls == []]
+        empty = [index for index, message in source if message.tool_calls == []]
         if back:
-            yield said[0][0], codes.MADE_UP, "tool_calls"
+            yield source[0][0], codes.MADE_UP, "tool_calls"
         elif all((message.tool_calls is None) for message in read) == bool(empty):
-            yield (empty or [said[0][0]])[0], codes.CALLS, "tool_calls"
+            yield (empty or [source[0][0]])[0], codes.CALLS, "tool_calls"
         return
     pairs = _paired([atom.value for atom in sources], back)
     for atom, pair in zip(sources, pairs, strict=True):
@@ -104,7 +104,7 @@ def _compare_calls(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
         else:
             yield from ((atom.index, code, f"{atom.path}.{name}") for code, name in _call_losses(atom.value, pair))
     if len(back) > sum(pair is not None for pair in pairs):
-        yield said[0][0], codes.MADE_UP, "tool_calls"
+        yield source[0][0], codes.MADE_UP, "tool_calls"
 
 
 def _paired(calls: Sequence[ToolCall], back: Sequence[ToolCall]) -> list[ToolCall | None]:

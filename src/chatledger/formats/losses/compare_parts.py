@@ -82,36 +82,36 @@ def _form(content: str | list[Part] | None) -> Form:
     return "text" if isinstance(content, str) else "parts"
 
 
-def compare_parts(said: Channel, back: Channel, thoughts: Thoughts) -> Iterator[tuple[int, str, str]]:
+def compare_parts(source: Channel, back: Channel, thoughts: Thoughts) -> Iterator[tuple[int, str, str]]:
     """The differences, as (index of the message, code, path). Reasoning that is missing altogether is one difference,
     beside its signatures."""
     thought = codes.REASONING_FORM if thoughts.same else codes.REASONING
-    if said.name == "reasoning" and said.atoms and not back.atoms:
-        yield from dict.fromkeys((atom.index, thought, said.name) for atom in said.atoms)
-        yield from _lost_signatures(said.atoms, thoughts)
+    if source.name == "reasoning" and source.atoms and not back.atoms:
+        yield from dict.fromkeys((atom.index, thought, source.name) for atom in source.atoms)
+        yield from _lost_signatures(source.atoms, thoughts)
         return
-    pairs, rest = _pairs_in_text(said, back) if back.form == "text" else _pairs(said.atoms, back.atoms)
-    found = list(_part_losses(said, pairs, rest, thought))
-    lost = [atom for atom, pair in zip(said.atoms, pairs, strict=True) if pair is None]
+    pairs, rest = _pairs_in_text(source, back) if back.form == "text" else _pairs(source.atoms, back.atoms)
+    found = list(_part_losses(source, pairs, rest, thought))
+    lost = [atom for atom, pair in zip(source.atoms, pairs, strict=True) if pair is None]
     found += _lost_signatures(lost, thoughts)
     yield from found
-    if said.form != back.form:
-        if all(path != said.name for _, _, path in found):
-            yield said.index, codes.CONTENT_FORM if said.name == "content" else thought, said.name
+    if source.form != back.form:
+        if all(path != source.name for _, _, path in found):
+            yield source.index, codes.CONTENT_FORM if source.name == "content" else thought, source.name
     elif rest and not lost:
-        only_thoughts = said.name == "reasoning" or all(isinstance(part, ThinkPart) for part in rest)
-        yield said.index, thought if only_thoughts else codes.MADE_UP, said.name
+        only_thoughts = source.name == "reasoning" or all(isinstance(part, ThinkPart) for part in rest)
+        yield source.index, thought if only_thoughts else codes.MADE_UP, source.name
 
 
 def _part_losses(
-    said: Channel, pairs: Sequence[Part | None], rest: Sequence[Part], thought: str
+    source: Channel, pairs: Sequence[Part | None], rest: Sequence[Part], thought: str
 ) -> Iterator[tuple[int, str, str]]:
     elsewhere = {anchor for part in rest for anchor in _anchors(part)}
-    for atom, pair in zip(said.atoms, pairs, strict=True):
+    for atom, pair in zip(source.atoms, pairs, strict=True):
         if pair is not None:
             yield from ((atom.index, code, atom.path + name) for code, name in _differences(atom.value, pair))
         elif elsewhere.isdisjoint(_anchors(atom.value)):
-            yield atom.index, _lost_code(atom.value, said.name, thought), atom.path
+            yield atom.index, _lost_code(atom.value, source.name, thought), atom.path
         else:
             yield atom.index, codes.ORDER, atom.path
 
@@ -149,20 +149,20 @@ def _pairs(atoms: Sequence[Atom[Part]], back: Sequence[Atom[Part]]) -> tuple[lis
     return pairs, [atom.value for place, atom in enumerate(back) if place not in taken]
 
 
-def _pairs_in_text(said: Channel, back: Channel) -> tuple[list[Part | None], list[Part]]:
+def _pairs_in_text(source: Channel, back: Channel) -> tuple[list[Part | None], list[Part]]:
     """Like `_pairs`, but for a single text that came back: finds the texts of the parts in it, in order."""
     text, start = "".join(back.texts), 0
-    kinds = TextPart if said.name == "content" else (TextPart, ThinkPart)
+    kinds = TextPart if source.name == "content" else (TextPart, ThinkPart)
     pairs: list[Part | None] = []
-    for atom in said.atoms:
+    for atom in source.atoms:
         part = atom.value
-        if said.form == "text":
+        if source.form == "text":
             place = 0 if part.text == text else -1
         else:
             place = text.find(part.text, start) if isinstance(part, kinds) else -1
         pairs.append(type(part)(text=part.text) if place >= 0 else None)
         start = place + len(part.text) if place >= 0 else start
-    return pairs, [] if said.atoms else [atom.value for atom in back.atoms]
+    return pairs, [] if source.atoms else [atom.value for atom in back.atoms]
 
 
 _Anchor: TypeAlias = tuple[str | None, ...]

@@ -76,8 +76,8 @@ def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessag
     _note_places(found, origins)
     for sources, pieces in groups_of(len(messages), origins):
         if sources and pieces:
-            said = [(index, messages[index]) for index in sources]
-            for index, code, path in compare(said, [decoded[piece] for piece in pieces], written.kept):
+            originals = [(index, messages[index]) for index in sources]
+            for index, code, path in compare(originals, [decoded[piece] for piece in pieces], written.kept):
                 found.add(index, code, path)
     return found.losses
 

@@ -170,27 +170,27 @@ class Adopter:
             self._adopt_result(message, position, index)
 
     def _adopt_user(self, message: ChatMessage, position: int, index: int) -> None:
-        said = _said(message)
-        lone = said[0] if len(said) == 1 else None
-        content, mime_type = lone or ("".join(text for text, mime in said if mime == TEXT), TEXT)
+        own_text = _outputs_in(message)
+        lone = own_text[0] if len(own_text) == 1 else None
+        content, mime_type = lone or ("".join(text for text, mime in own_text if mime == TEXT), TEXT)
         draft = self._add_message(message, position, index, content, mime_type)
-        media = [] if lone else [(data, mime) for data, mime in said if mime != TEXT]
+        media = [] if lone else [(data, mime) for data, mime in own_text if mime != TEXT]
         draft.add_outputs(_outputs(position, media), index)
         _note_run(draft, message)
 
     def _adopt_assistant(self, message: ChatMessage, position: int, index: int) -> None:
-        said = _said(message)
-        if not said and not message.tool_calls:
+        own_text = _outputs_in(message)
+        if not own_text and not message.tool_calls:
             return
         owner = self._message_before(message, position)
-        owner.add_outputs(_outputs(position, said), index)
+        owner.add_outputs(_outputs(position, own_text), index)
         _note_run(owner, message)
         for idx, call in enumerate(message.tool_calls or ()):
             self._drafts.add(Draft(message, position, index, _call(call, owner), call=idx, owner=owner))
 
     def _adopt_result(self, message: ChatMessage, position: int, index: int) -> None:
         call = self._drafts.open_calls.find(message.tool_call_id, message.name)
-        outputs = _outputs(position, _said(message))
+        outputs = _outputs(position, _outputs_in(message))
         draft = None if call is None else self._drafts.at(call.seq, call.idx)
         if draft is not None or outputs:
             self._drafts.answer(draft or self._message_before(message, position), outputs, index)
@@ -206,25 +206,25 @@ class Adopter:
         return self._drafts.add(Draft(message, position, index, text_fields(None, content, mime_type)))
 
 
-def _said(message: ChatMessage) -> list[tuple[str, str]]:
+def _outputs_in(message: ChatMessage) -> list[tuple[str, str]]:
     """The contents with their MIME types. Adjacent texts are joined."""
     if isinstance(message.content, str):
         return [(message.content, TEXT)] if message.content or message.role != "assistant" else []
-    said: list[tuple[str, str]] = []
+    outputs: list[tuple[str, str]] = []
     for part in message.content or ():
         found = from_part(part)
-        if found is not None and isinstance(part, TextPart) and said and said[-1][1] == TEXT:
-            said[-1] = (said[-1][0] + part.text, TEXT)
+        if found is not None and isinstance(part, TextPart) and outputs and outputs[-1][1] == TEXT:
+            outputs[-1] = (outputs[-1][0] + part.text, TEXT)
         elif found is not None:
-            said.append(found)
-    return said
+            outputs.append(found)
+    return outputs
 
 
-def _outputs(position: int, said: list[tuple[str, str]]) -> list[JsonObject]:
+def _outputs(position: int, outputs: list[tuple[str, str]]) -> list[JsonObject]:
     """Outputs whose nonces are the same each time the messages are read."""
     return [
         {"content": content, "mime_type": mime_type or TEXT, "nonce": f"output_{position}_{index}"}
-        for index, (content, mime_type) in enumerate(said)
+        for index, (content, mime_type) in enumerate(outputs)
     ]
 
 

@@ -110,26 +110,26 @@ def request_head(parts: list[JsonValue]) -> Source:
 
 
 def response_head(residual: JsonValue, parts: list[JsonValue], metadata: Source) -> Source:
-    told = {key: metadata.get(key) for key in METADATA}
+    fields = {key: metadata.get(key) for key in METADATA}
     return {
         "parts": parts,
         "usage": metadata.get("usage", {**_NO_USAGE, "details": {}}),
-        "model_name": told["model_name"],
-        "model_id": told["model_id"],
+        "model_name": fields["model_name"],
+        "model_id": fields["model_id"],
         **given(residual, "timestamp"),
         "kind": RESPONSE,
-        **{key: told[key] for key in METADATA[3:9]},
+        **{key: fields[key] for key in METADATA[3:9]},
         "run_id": None,
         "conversation_id": None,
-        **{key: told[key] for key in METADATA[9:]},
+        **{key: fields[key] for key in METADATA[9:]},
         "state": "complete",
     }
 
 
 def metadata_of(source: Source) -> Source | None:
     """The metadata of a response, without default values."""
-    told = {key: source[key] for key in METADATA if key in source and is_metadata(key, source[key])}
-    return told or None
+    fields = {key: source[key] for key in METADATA if key in source and is_metadata(key, source[key])}
+    return fields or None
 
 
 def is_metadata(key: str, value: JsonValue) -> bool:

@@ -147,7 +147,7 @@ def _binary(part: MediaPart, residual: JsonValue) -> Source:
 def has_files(items: Sequence[JsonValue], digests: JsonValue) -> bool:
     """Whether a result's content is texts and at least one file. Anything else is data of the tool."""
     found = [is_file(item, digests) for item in items]
-    return any(found) and all(told or isinstance(item, str) for told, item in zip(found, items, strict=True))
+    return any(found) and all(is_known or isinstance(item, str) for is_known, item in zip(found, items, strict=True))
 
 
 def is_file(item: JsonValue, digests: JsonValue) -> bool:

@@ -101,17 +101,17 @@ _SIGNERS = {"anthropic": ANTHROPIC, "openai-responses": OPENAI}
 
 def signed_by(provider: str | None, id_: str | None = None) -> dict[str, Any] | None:
     """The extras of a thought; None if neither is known."""
-    told = {PROVIDER: provider, ID: id_}
-    return {key: value for key, value in told.items() if value is not None} or None
+    names = {PROVIDER: provider, ID: id_}
+    return {key: value for key, value in names.items() if value is not None} or None
 
 
 def signer_of(part: ThinkPart, source_format: str | None) -> str | None:
     """The provider that signed a thought of a message in `source_format`; None if nobody says."""
-    told = nested(part.extras, PROVIDER)
-    return told if isinstance(told, str) else _SIGNERS.get(source_format or "")
+    provider = nested(part.extras, PROVIDER)
+    return provider if isinstance(provider, str) else _SIGNERS.get(source_format or "")
 
 
 def id_of(part: ThinkPart) -> str | None:
     """The id that the signer knows the thought by; None if the thought does not say it."""
-    told = nested(part.extras, ID)
-    return told if isinstance(told, str) else None
+    id_ = nested(part.extras, ID)
+    return id_ if isinstance(id_, str) else None

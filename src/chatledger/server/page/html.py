@@ -117,9 +117,9 @@ class HtmlRoute(PlainRoute):
             try:
                 return await handle(request)
             except ChatLedgerError as error:
-                told = problem_of(error)
-                after = {name: told.headers[name] for name in ("Retry-After",) if name in told.headers}
-                return await _error(request, told.status_code, told.problem["title"], told.problem["detail"], after)
+                known = problem_of(error)
+                after = {name: known.headers[name] for name in ("Retry-After",) if name in known.headers}
+                return await _error(request, known.status_code, known.problem["title"], known.problem["detail"], after)
             except RequestValidationError as error:
                 detail = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
                 return await _error(request, 400, "The address of this page is wrong", detail, {})

@@ -73,17 +73,17 @@ def content_of(part: MediaPart) -> Content | None:
     if part.data is not None:
         return Content(_type(part.mime_type, part.data), part.data)
     if part.url is not None and part.url[:5].lower() == "data:":
-        said, comma, data = part.url[5:].partition(",")
+        head, comma, data = part.url[5:].partition(",")
         if comma:
-            kind, _, rest = said.partition(";")
+            kind, _, rest = head.partition(";")
             is_base64 = rest.lower().endswith("base64")
             return Content(_type(kind or part.mime_type, data if is_base64 else ""), data, is_base64)
     return None
 
 
-def _type(said: str | None, data: str) -> str:
-    if said:
-        plain = said.partition(";")[0].strip().lower()
+def _type(given_type: str | None, data: str) -> str:
+    if given_type:
+        plain = given_type.partition(";")[0].strip().lower()
         return _SAME.get(plain, plain)
     try:
         start = base64.b64decode(data[:16])

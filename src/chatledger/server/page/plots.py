@@ -73,7 +73,7 @@ class Plot:
                 if value:
                     height = value / top * (HEIGHT - _TOP - _BOTTOM)
                     y = HEIGHT - _BOTTOM - base - height
-                    said = f"{days[at]}: {name} {_number(value)}"
+                    label = f"{days[at]}: {name} {_number(value)}"
                     marks.append(
                         Mark(
                             round(_LEFT + at * step + 1, 1),
@@ -81,7 +81,7 @@ class Plot:
                             round(step - 2, 1),
                             round(height, 1),
                             number,
-                            said,
+                            label,
                         )
                     )
                     base += height if stacked else 0
@@ -90,8 +90,8 @@ class Plot:
     @classmethod
     def line(cls, title: str, days: Sequence[date], series: Mapping[str, Sequence[float | None]]) -> Plot:
         drawn = {name: [_finite(value) for value in values] for name, values in series.items()}
-        said = [value for values in drawn.values() for value in values if value is not None]
-        low, high = min([0, *said]), max([0, *said])
+        known = [value for values in drawn.values() for value in values if value is not None]
+        low, high = min([0, *known]), max([0, *known])
         top, bottom = _round_up(high), -_round_up(-low) if low < 0 else 0.0
         marks, lines = [], []
         for number, (name, values) in enumerate(drawn.items()):

@@ -155,12 +155,12 @@ class Renderer:
         """An answer is Markdown. What people and programs write stays as it is, with its line ends."""
         if message.role == "tool":
             return self._code(text)
-        if message.role != "assistant" or len(text) > MARKDOWN or not self._has_room(len(text), weight(text)):
+        if message.role != "assistant" or len(text) > MARKDOWN or not self._may_hold(len(text), weight(text)):
             return self._plain(text)
         return Text(text, to_html(encodable(text)))
 
-    def _has_room(self, characters: int, elements: int) -> bool:
-        """Whether a text may be read as Markdown. If so, the page has less room for others."""
+    def _may_hold(self, characters: int, elements: int) -> bool:
+        """Whether a text may be read as Markdown. If so, it counts for the page."""
         if elements > ELEMENTS or self._markdown_left is None:
             return elements <= ELEMENTS
         left = (self._markdown_left[0] - characters, self._markdown_left[1] - elements)

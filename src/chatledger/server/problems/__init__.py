@@ -144,7 +144,7 @@ TITLES = {
     "NoMethod": "The route has no such method",
     "BodyTooLarge": "The body is larger than allowed",
     "HeadTooLarge": "The URL and the headers are larger than allowed",
-    "Busy": "The server has no room for this now",
+    "Busy": "The server is too busy for this now",
     "Http": "The server refused the request",
     "Timeout": "The answer took too long",
     "ServerError": "The server failed",

@@ -76,9 +76,9 @@ async def _events(request: Request, state: State, stream: _Stream) -> AsyncGener
         async with (
             aclosing(stream.changes) as changes,
             watching(request) as watch,
-            aclosing(_with_pauses(lambda: _next(changes, state, watch, end))) as told,
+            aclosing(_with_pauses(lambda: _next(changes, state, watch, end))) as events,
         ):
-            async for change in told:
+            async for change in events:
                 yield COMMENT if change is None else await state.encoded.of(change).read()
         if watch.problem is not None:
             yield event_of(to_json(watch.problem), event="problem")

@@ -253,12 +253,12 @@ def load_changes(sql: ReadSql, window: Window, message_id: str) -> list[Change]:
     return _load(sql, window, revisions.c.message_id == message_id)
 
 
-def load_told(sql: ReadSql, window: Window, message_id: str, part: slice) -> list[Change]:
+def load_revisions(sql: ReadSql, window: Window, message_id: str, part: slice) -> list[Change]:
     """A part of `load_changes`, without the rows that say only that the same change took a position of one more
     branch.
     """
-    told = or_(revisions.c.body.is_not(None), revisions.c.digest.is_not(None))
-    return _load(sql, window, and_(revisions.c.message_id == message_id, told), part)
+    has_content = or_(revisions.c.body.is_not(None), revisions.c.digest.is_not(None))
+    return _load(sql, window, and_(revisions.c.message_id == message_id, has_content), part)
 
 
 def has_changed(sql: ReadSql, window: Window, message_id: str) -> bool:

@@ -23,7 +23,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.changes.record import (
     has_changed,
     hold_changeable,
-    load_told,
+    load_revisions,
     note_active,
     record_change,
     settle,
@@ -80,10 +80,10 @@ _ABANDONED = "is that of a message that its writer abandoned; end it with drafts
 def list_revisions(sql: ReadSql, window: Window, message_id: str, part: slice) -> list[Revision]:
     """Raises ThreadNotFound and MessageNotFound."""
     find_path(sql, window)
-    told = load_told(sql, window, message_id, part)
-    if not told and not has_changed(sql, window, message_id) and find_message(sql, window, message_id) is None:
+    revisions = load_revisions(sql, window, message_id, part)
+    if not revisions and not has_changed(sql, window, message_id) and find_message(sql, window, message_id) is None:
         raise MessageNotFound(window.thread_id, message_id)
-    return [Revision(**{name: getattr(change, name) for name in Revision.model_fields}) for change in told]
+    return [Revision(**{name: getattr(change, name) for name in Revision.model_fields}) for change in revisions]
 
 
 # --- The fields that stay ---------------------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ def judge_path(path: Path, stored: Iterable[Stored], empty: Container[int] = ())
     if missing(last, path.last_seq + 1, empty):
         findings.append(Finding(path.last_seq, "R2", f"seq {path.last_seq} is missing at the end"))
     elif absent != (path.absent or 0) and not any(found.rule == "R2" for found in findings):
-        said = f"{absent} positions hold no message, and the branch says {path.absent or 0}"
-        findings.append(Finding(0, "R2", said))
+        detail = f"{absent} positions hold no message, and the branch says {path.absent or 0}"
+        findings.append(Finding(0, "R2", detail))
     return sorted([*findings, *damaged.values()], key=lambda finding: finding.seq)
 
 

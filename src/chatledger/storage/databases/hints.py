@@ -29,7 +29,7 @@ _MOST = 1_900
 # A lost hint only delays a follower, so the commit does not wait for the disk. The payload has nothing but hexadecimal
 # digits.
 _NOTIFY = f"BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {CHANNEL}, ':payload'; COMMIT"
-_SILENCE = 5.0
+_ANSWER_TIMEOUT = 5.0
 """Seconds without an answer after which the connection counts as lost."""
 _PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Seconds until the next connection, after one was lost."""
@@ -45,16 +45,18 @@ def bucket_of(followed: Followed) -> str:
 
 
 class Hints:
-    """The hints of one process about one database. `heard` is called with the buckets that a hint names, and with None
-    if hints may have been lost.
+    """The hints of one process about one database. `when_changed` is called with the buckets that a hint names, and
+    with None if hints may have been lost.
     """
 
-    def __init__(self, connect: Connect | None, heard: Callable[[set[str] | None], None], *, listens: bool) -> None:
+    def __init__(
+        self, connect: Connect | None, when_changed: Callable[[set[str] | None], None], *, listens: bool
+    ) -> None:
         """`connect` makes an asyncpg connection; None on SQLite, where hints stay inside this process. Without
         `listens`, the process only sends.
         """
         self._connect = connect
-        self._heard = heard
+        self._when_changed = when_changed
         self._can_listen = listens
         self._listens = False
         self._pending: set[str] = set()
@@ -65,7 +67,7 @@ class Hints:
     def send(self, followed: Followed) -> None:
         """Send a hint that the thread changed. Does not wait."""
         bucket = bucket_of(followed)
-        self._heard({bucket})
+        self._when_changed({bucket})
         if self._connect is not None:
             self._pending.add(bucket)
             self._wake(self._connect)
@@ -102,7 +104,7 @@ class Hints:
                     await self._serve(connection)
                 finally:
                     with suppress(Exception):
-                        await connection.close(timeout=_SILENCE)
+                        await connection.close(timeout=_ANSWER_TIMEOUT)
             await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
             failures += 1
 
@@ -112,13 +114,13 @@ class Hints:
         listening = False
         while not connection.is_closed():
             if self._listens and not listening:
-                async with asyncio.timeout(_SILENCE):
+                async with asyncio.timeout(_ANSWER_TIMEOUT):
                     await connection.add_listener(CHANNEL, self._hear)
                 listening = True
-                self._heard(None)
+                self._when_changed(None)
             elif self._pending:
                 payload = "".join([self._pending.pop() for _ in range(min(_MOST, len(self._pending)))])
-                await connection.execute(_NOTIFY.replace(":payload", payload), timeout=_SILENCE)
+                await connection.execute(_NOTIFY.replace(":payload", payload), timeout=_ANSWER_TIMEOUT)
                 await asyncio.sleep(DISTANCE)
             else:
                 self._woken.clear()
@@ -126,4 +128,4 @@ class Hints:
 
     def _hear(self, connection: Any, sender: int, _channel: str, payload: str) -> None:
         if sender != connection.get_server_pid():
-            self._heard({payload[at : at + _BUCKET] for at in range(0, len(payload), _BUCKET)})
+            self._when_changed({payload[at : at + _BUCKET] for at in range(0, len(payload), _BUCKET)})

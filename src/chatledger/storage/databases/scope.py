@@ -247,9 +247,9 @@ class Guard:
 
     def metrics(self) -> Metrics:
         database = self.database
-        abroad = self._other_loops
-        queue_length = database.queue_length + (0 if abroad is None else abroad.database.queue_length)
-        running = self._running + (0 if abroad is None else abroad.running)
+        others = self._other_loops
+        queue_length = database.queue_length + (0 if others is None else others.database.queue_length)
+        running = self._running + (0 if others is None else others.running)
         cells = self._keys.counts.read()
         return Metrics(**database.counters.values, queue_length=queue_length, cells=cells, running=running)
 

@@ -137,8 +137,8 @@ def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
     if sqlstate == _INTERNAL and _SHARD_AT_COMMIT.search(str(error)):  # the server of the rows may have committed
         return Failure(Kind.LOST, f"another server of the database was lost at COMMIT: {error}")
     if sqlstate in _VIOLATIONS:
-        said = f"{error}: {detail}" if detail else str(error)
-        return Failure(_VIOLATIONS[sqlstate], said, _columns(constraint, detail))
+        text = f"{error}: {detail}" if detail else str(error)
+        return Failure(_VIOLATIONS[sqlstate], text, _columns(constraint, detail))
     if sqlstate in _AGAIN:
         return Failure(Kind.AGAIN, str(error))
     if sqlstate in _LOST or sqlstate.startswith("08"):

@@ -267,9 +267,9 @@ def _tell_positions(sql: WriteSql, look: Look, path: Path) -> None:
     rows = _load_changes(sql, look, _CHANGES, path.branch, after, last) if path.absent and after < last else ()
     if len(rows) == MOST:
         last = rows[-1][0]
-    told: list[tuple[int, ChatMessage | Row]] = [(message.seq or 0, message) for message in messages]
-    told += [(row[0], row) for row in rows]
-    for seq, one in sorted(told, key=itemgetter(0)):
+    changes: list[tuple[int, ChatMessage | Row]] = [(message.seq or 0, message) for message in messages]
+    changes += [(row[0], row) for row in rows]
+    for seq, one in sorted(changes, key=itemgetter(0)):
         if seq > last:
             break
         look.at = replace(look.at, version=seq)

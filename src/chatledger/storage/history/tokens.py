@@ -67,7 +67,7 @@ def newest_that_fit(
     leading, first = _leading(sql, window, path)
     used = sum(_cost(message, count) for message in leading)
     if used > maximum:
-        raise _no_room("the leading instructions of the branch", used, maximum)
+        raise _too_large("the leading instructions of the branch", used, maximum)
     kept: list[ChatMessage] = []
     turn: list[ChatMessage] = []
     for message in _backward(sql, window, path, first):
@@ -76,7 +76,7 @@ def newest_that_fit(
         if used > maximum:  # before the turn is read to its beginning, which may be far back
             if kept:
                 break
-            raise _no_room("the newest turn with the leading instructions", used, maximum)
+            raise _too_large("the newest turn with the leading instructions", used, maximum)
         if starts_window(message):
             kept += turn
             turn = []
@@ -85,7 +85,7 @@ def newest_that_fit(
     return [*leading, *reversed(kept)]
 
 
-def _no_room(what: str, used: int, maximum: int) -> LimitExceeded:
+def _too_large(what: str, used: int, maximum: int) -> LimitExceeded:
     """The error for an instruction or a turn that does not fit. `used` is the count so far."""
     detail = f"{maximum:,} tokens are too few: at least {used:,} are needed for {what}"
     return LimitExceeded("tokens", used, maximum, detail=detail)

@@ -279,11 +279,11 @@ def _take(scan: _Scan, pieces: Iterator[_Piece], size: int) -> list[_Piece]:
 
 
 def _found(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> list[tuple[Hit, _Place]]:
-    """The hits of a batch, as many as the page has room for. The event loop never compares: what a short text costs
+    """The hits of a batch, as many as the page may have. The event loop never compares: what a short text costs
     depends on its letters.
     """
-    room = scan.request.limit - len(scan.hits)
-    return apart_from_loop(lambda: list(islice(_look(scan, batch, rows), room)))
+    most = scan.request.limit - len(scan.hits)
+    return apart_from_loop(lambda: list(islice(_look(scan, batch, rows), most)))
 
 
 def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[Hit, _Place]]:

@@ -56,12 +56,12 @@ _COLUMNS = tuple(column for column in threads.c if column.name != "tenant_id")
 
 # Ciphertext of an empty text: the base64 of the 28 bytes of nonce and tag alone, which has no colon in it. That of one
 # or two bytes is as long, and its padding is shorter.
-_SEALED_EMPTY = f"'{CIPHERTEXT_MARK}%\\:{'_' * 38}=='"  # SQLAlchemy takes a bare colon for a parameter
+_ENCRYPTED_EMPTY = f"'{CIPHERTEXT_MARK}%\\:{'_' * 38}=='"  # SQLAlchemy takes a bare colon for a parameter
 
 
 def _has_words(cell: str) -> str:
     """Whether a text is not empty. Long texts are measured, because a comparison would read them whole."""
-    return f"CASE WHEN {{bytes}}({cell}) > 200 THEN true ELSE {cell} <> '' AND {cell} NOT LIKE {_SEALED_EMPTY} END"
+    return f"CASE WHEN {{bytes}}({cell}) > 200 THEN true ELSE {cell} <> '' AND {cell} NOT LIKE {_ENCRYPTED_EMPTY} END"
 
 
 def _beginning(cell: str) -> str:

@@ -38,7 +38,7 @@ from chatledger.storage.schema.tables import feedback, kept_scores, messages, ru
 
 _TARGET = ("run_id", "branch", "seq", "call_idx", "key", "user_id")
 """Scores with the same values in these columns are about the same thing: only the latest of them counts."""
-_WHAT_WAS_SAID = {*("run_id", "key", "score", "kwargs", "author", "source", "message_id"), "user_id", "call_index"}
+_CONTENT = {*("run_id", "key", "score", "kwargs", "author", "source", "message_id"), "user_id", "call_index"}
 
 
 def record_score(sql: WriteSql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback:
@@ -78,8 +78,8 @@ def _find_one(sql: WriteSql, tenant: Tenant, which: ColumnElement[bool]) -> Feed
 
 
 def _require_same(earlier: Feedback, record: Feedback) -> None:
-    said = (one.model_dump(include=_WHAT_WAS_SAID) for one in (earlier, record))
-    if not same_json(*said):
+    contents = (one.model_dump(include=_CONTENT) for one in (earlier, record))
+    if not same_json(*contents):
         taken = earlier.feedback_id or ""
         raise IdConflict("feedback", taken, f"id {taken!r}: is feedback already, with another content")
 
@@ -101,16 +101,16 @@ def _message_place(
 def retract(sql: WriteSql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedback:
     this = feedback.c.feedback_id == feedback_id
     columns = [feedback.c[name] for name in (*_TARGET, "created_at")]
-    said = sql.execute(select(*columns).where(owned_each(feedback, tenant), this)).mappings().one_or_none()
-    if said is None:
+    row = sql.execute(select(*columns).where(owned_each(feedback, tenant), this)).mappings().one_or_none()
+    if row is None:
         raise FeedbackNotFound(feedback_id)
-    if tenant.user_id not in (None, said["user_id"]):
+    if tenant.user_id not in (None, row["user_id"]):
         raise TenantOnly("feedback.remove of another's score")
     # Calls that retract scores of a run take turns, and nobody can delete the run meanwhile. A record does not wait.
-    own_run = (runs.c.tenant_id == tenant.name, runs.c.run_id == said["run_id"])
+    own_run = (runs.c.tenant_id == tenant.name, runs.c.run_id == row["run_id"])
     sql.execute(select(runs.c.run_id).where(*own_run).with_for_update(key_share=True))
-    same = [feedback.c[name] == said[name] for name in _TARGET]
-    up_to_it = tuple_(feedback.c.created_at, feedback.c.feedback_id) <= _place(said["created_at"], feedback_id)
+    same = [feedback.c[name] == row[name] for name in _TARGET]
+    up_to_it = tuple_(feedback.c.created_at, feedback.c.feedback_id) <= _place(row["created_at"], feedback_id)
     open_ = (feedback.c.tenant_id == tenant.name, *same, up_to_it, feedback.c.retracted_at.is_(None))
     sql.execute(update(feedback).where(*open_).values(retracted_at=now))
     retracted = _find_one(sql, tenant, this)

@@ -56,8 +56,8 @@ def _add(sql: WriteSql, tenant: Tenant, thread_id: str, added: Sequence[Output])
         place = (output.branch, output.seq)
         idx = following[place] if place in following else _count(sql, tenant, thread_id, *place)
         following[place] = idx + 1
-        said = {"tenant_id": tenant.name, "thread_id": thread_id, "idx": idx, "created_at": now, **dict(output)}
-        rows.append(encrypt_values(tenant, outputs, said))
+        row = {"tenant_id": tenant.name, "thread_id": thread_id, "idx": idx, "created_at": now, **dict(output)}
+        rows.append(encrypt_values(tenant, outputs, row))
     if rows:
         sql.execute(insert(outputs), rows)
 
@@ -116,8 +116,8 @@ def _replace_agents(
         return True
     sql.execute(delete(agents).where(_agents_of(tenant, thread_id)))
     key = {"tenant_id": tenant.name, "thread_id": thread_id}
-    said = [{**key, "idx": idx, **dict(agent)} for idx, agent in enumerate(listed)]
-    rows = [encrypt_values(tenant, agents, row) for row in said]
+    agent_rows = [{**key, "idx": idx, **dict(agent)} for idx, agent in enumerate(listed)]
+    rows = [encrypt_values(tenant, agents, row) for row in agent_rows]
     if rows:
         sql.execute(insert(agents), rows)
     return True

@@ -85,12 +85,12 @@ def _complete(sql: WriteSql, tenant: Tenant, stored: Run, run: Run) -> Run:
     """Fill in the fields that the stored run lacks."""
     new: dict[str, Any] = {}
     for name in ("agent", "model", "input", "metadata"):
-        said, given = getattr(stored, name), getattr(run, name)
+        earlier, given = getattr(stored, name), getattr(run, name)
         if given is None:
             continue
-        if said is None:
+        if earlier is None:
             new[name] = given
-        elif not same_json(said, given):
+        elif not same_json(earlier, given):
             raise RunConflict(run.run_id, f"was started with another {name}")
     if new:
         encrypted = encrypt_values(tenant, runs, new, run_id=run.run_id)
@@ -161,8 +161,8 @@ def _list_of_status(
     near = select(runs.c.run_id, runs.c.status).where(wanted).order_by(runs.c.run_id).limit(_SCANNED)
     scanned = near.cte("scanned")
     end = select(func.max(scanned.c.run_id).label("last_id"), func.count().label("scanned")).select_from(scanned)
-    said = select(scanned.c.run_id).where(scanned.c.status == status).order_by(scanned.c.run_id).limit(limit + 1)
-    ends, found = end.subquery("ends"), said.subquery("found")
+    matching = select(scanned.c.run_id).where(scanned.c.status == status).order_by(scanned.c.run_id).limit(limit + 1)
+    ends, found = end.subquery("ends"), matching.subquery("found")
     own = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == found.c.run_id)
     joined = ends.outerjoin(found.join(runs, own), true())
     rows = fetch_rows(sql, select(runs, ends).select_from(joined), limit, "run_id")

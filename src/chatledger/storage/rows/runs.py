@@ -20,5 +20,5 @@ def to_run(tenant: Tenant, row: Any) -> Run:
 
 def to_usage(row: Any) -> Usage | None:
     reported = {name.removeprefix("usage_"): row[name] for name in USAGE_COLUMNS}
-    said = any(value is not None for value in reported.values())
-    return to_model(Usage, runs, row, reported, {"details": "usage_details"}) if said else None
+    has_usage = any(value is not None for value in reported.values())
+    return to_model(Usage, runs, row, reported, {"details": "usage_details"}) if has_usage else None

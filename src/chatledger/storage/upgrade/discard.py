@@ -62,7 +62,7 @@ def require_nothing_lost(connection: Connection, schema: str | None, found: str,
     if lost:
         raise StorageError(
             f"revision {to} has no place for what this database has at revision {found}: "
-            f"{'; '.join(_told(name, count) for name, count in lost.items())}; nothing was changed. {_advice(lost)}"
+            f"{'; '.join(_counted(name, count) for name, count in lost.items())}; nothing was changed. {_advice(lost)}"
         )
 
 
@@ -93,15 +93,15 @@ def _query(name: str, schema: str | None) -> str:
     return f"SELECT count({column or '*'}) FROM {place}"
 
 
-def _told(name: str, count: int) -> str:
+def _counted(name: str, count: int) -> str:
     return f"{name}: {count:,} {'value' if '.' in name else 'row'}" + ("" if count == 1 else "s")
 
 
 def _advice(lost: Mapping[str, int]) -> str:
     """What to pass. Without its tombstone, what was erased comes back with the next import."""
-    told = []
+    lines = []
     if lost.keys() - _TOMBSTONES:
-        told.append("discard=True (--yes) to lose them")
+        lines.append("discard=True (--yes) to lose them")
     if lost.keys() & _TOMBSTONES:
-        told.append("discard_tombstones=True (--discard-tombstones) to let erased threads and users be imported again")
-    return f"Make a backup, and pass {', and '.join(told)}"
+        lines.append("discard_tombstones=True (--discard-tombstones) to let erased threads and users be imported again")
+    return f"Make a backup, and pass {', and '.join(lines)}"

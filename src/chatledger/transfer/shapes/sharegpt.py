@@ -71,8 +71,8 @@ class ShareGPT:
         if not isinstance(turns, list):
             raise DecodeError(where, "a list of turns is expected")
         lenient = rules == "lenient"
-        said = [_read(turn, f"{where}[{number}]", lenient=lenient) for number, turn in enumerate(turns)]
-        return Conversation([BranchMessages([*head, *said])], sources=() if head else turns)
+        read_turns = [_read(turn, f"{where}[{number}]", lenient=lenient) for number, turn in enumerate(turns)]
+        return Conversation([BranchMessages([*head, *read_turns])], sources=() if head else turns)
 
     def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Measured:
         messages = branches[0].messages
@@ -126,8 +126,8 @@ def _read(turn: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
 
 def _read_calls(value: str | None) -> list[ToolCall] | None:
     try:
-        said = json.loads(value or "")
-        calls = [_read_call(call) for call in (said if isinstance(said, list) else [said])]
+        found = json.loads(value or "")
+        calls = [_read_call(call) for call in (found if isinstance(found, list) else [found])]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return calls or None
@@ -143,12 +143,12 @@ def _read_call(call: Any) -> ToolCall:
 def _written(messages: Sequence[ChatMessage]) -> Written:
     """The turns of messages from any format, each with the index of its message."""
     own = [index for index, message in enumerate(messages) if message.format == NAME]
-    said = [(index, turn) for index, message in enumerate(messages) for turn in _turns(message)]
+    indexed = [(index, turn) for index, message in enumerate(messages) for turn in _turns(message)]
     field = _beside(messages[0]) if messages else None
-    payload: JsonValue = [turn for _, turn in said]
+    payload: JsonValue = [turn for _, turn in indexed]
     if field is not None:  # the first turn is the record's system text
         payload = {field: payload[1:], SYSTEM: messages[0].text}
-    return Written(payload, [(index,) for index, _ in said], own)
+    return Written(payload, [(index,) for index, _ in indexed], own)
 
 
 def _turns(message: ChatMessage) -> list[dict[str, JsonValue]]:
@@ -159,8 +159,8 @@ def _turns(message: ChatMessage) -> list[dict[str, JsonValue]]:
         return [restore(_turn(message), message.residual)]
     if message.role == "custom":
         return []
-    said = [ChatMessage(role="assistant", content=message.content)] if message.tool_calls and message.text else []
-    return [_turn(one) for one in (*said, message)]
+    texts = [ChatMessage(role="assistant", content=message.content)] if message.tool_calls and message.text else []
+    return [_turn(one) for one in (*texts, message)]
 
 
 def _turn(message: ChatMessage) -> dict[str, JsonValue]:

@@ -104,17 +104,17 @@ class OtherLoops:
         self,
         copy: OpenDatabase,
         ended: Callable[[], None],
-        heard: Callable[[set[str] | None], None] | None,
+        when_changed: Callable[[set[str] | None], None] | None,
         *,
         listens: bool,
     ) -> None:
-        """`ended`: called after each call. `heard`: called with the hints; None without any."""
+        """`ended`: called after each call. `when_changed`: called with the hints; None without any."""
         self._thread = LoopThread("chatledger-loops")
         self.database: ServedDatabase = ServedDatabase(copy, self._thread)
         self.running: int = 0
         self._turn = threading.Lock()
         self._ended = ended
-        self._hints = None if heard is None else Hints(copy.connect, heard, listens=listens)
+        self._hints = None if when_changed is None else Hints(copy.connect, when_changed, listens=listens)
 
     def __enter__(self) -> OpenDatabase:
         with self._turn:

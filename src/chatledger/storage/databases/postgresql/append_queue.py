@@ -26,7 +26,7 @@ GROUP = 64
 """Maximum number of appends that share a statement."""
 CHARACTERS = 1_000_000
 """Maximum number of characters in all texts of a group. A larger append runs alone."""
-IN_FLIGHT = 3
+MOST_RUNNING = 3
 """Maximum number of a tenant's running statements, while appends wait that may share one. With more, fewer appends
 would share each.
 """
@@ -34,7 +34,7 @@ STALLED_AFTER = 0.05
 """Seconds after which a statement no longer counts as running: it may wait for a lock of somebody else's."""
 
 
-class Together(Protocol):
+class GroupWriter(Protocol):
     @property
     def timeout(self) -> float:
         """The time limit of an append in seconds."""
@@ -44,7 +44,7 @@ class Together(Protocol):
         """Whether the append may share a statement now. Otherwise it runs alone."""
         ...
 
-    async def together(self, requests: Sequence[AppendRequest]) -> Shared:
+    async def write_group(self, requests: Sequence[AppendRequest]) -> Shared:
         """Write the appends in one statement, as far as it can. If it raises or is cancelled, it is unknown what was
         sent.
         """
@@ -68,7 +68,7 @@ class Shared:
 
 
 class AppendQueues:
-    def __init__(self, appends: Together) -> None:
+    def __init__(self, appends: GroupWriter) -> None:
         self._appends = appends
         self._queues: dict[str, AppendQueue] = {}
         """By tenant, while it has appends that wait or are under way."""
@@ -89,7 +89,7 @@ class AppendQueues:
 class AppendQueue:
     """Of one tenant."""
 
-    def __init__(self, appends: Together, when_empty: Callable[[], object]) -> None:
+    def __init__(self, appends: GroupWriter, when_empty: Callable[[], object]) -> None:
         self._appends = appends
         self._when_empty = when_empty
         self._waiting: dict[str, deque[_Waiter]] = {}
@@ -209,7 +209,7 @@ class AppendQueue:
         late = time.monotonic() - STALLED_AFTER
         for statement in [statement for statement, began in self._running.items() if began <= late]:
             del self._running[statement]
-        while self._ready and (free := IN_FLIGHT - len(self._running)) > 0:
+        while self._ready and (free := MOST_RUNNING - len(self._running)) > 0:
             group = self._take_group(free)
             if not group:
                 continue
@@ -217,7 +217,7 @@ class AppendQueue:
             if len(group) == 1:
                 group[0].slot.set_result(statement)
                 continue
-            task = asyncio.create_task(self._appends.together([waiter.request for waiter in group]))
+            task = asyncio.create_task(self._appends.write_group([waiter.request for waiter in group]))
             _Group(group, task)
             task.add_done_callback(partial(self._finish_group, group, statement))
         if self._look is not None and not self._ready:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TWIN = 4
+MOST_OF_COPY = 4
 """Maximum number of connections of the copy for other event loops."""
 
 CURRENT = """
@@ -186,7 +186,7 @@ class PostgresqlDatabase(OpenDatabase):
     def copy_for_other_loops(self) -> OpenDatabase:
         """The copy uses the counters of this database."""
         assert self._make_engine is not None
-        pool = PoolLimits(min(TWIN, self._pool.size), 0)
+        pool = PoolLimits(min(MOST_OF_COPY, self._pool.size), 0)
         copy = PostgresqlDatabase(
             self._make_engine(pool),
             self._schema,

@@ -43,7 +43,7 @@ class PostgresqlGroups:
             return False
         return not self._connections.distributed and not request.kv and request in self._tips
 
-    async def together(self, requests: Sequence[AppendRequest]) -> Shared:
+    async def write_group(self, requests: Sequence[AppendRequest]) -> Shared:
         planned = plan_group(requests, self._tips)
         sent = await self._write(planned)
         done = planned.finish(sent.written, self._tips) if sent.answered else {}

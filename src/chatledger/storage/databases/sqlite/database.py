@@ -49,7 +49,7 @@ class SqliteDatabase(OpenDatabase):
         self.timeout = timeout
         self.one_connection: bool = path == MEMORY
         self._tips = TipCache()
-        self._writer = Writer(path, timeout, self._append_together)
+        self._writer = Writer(path, timeout, self._append_group)
         self._readers = None if path == MEMORY else _Readers()
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
@@ -138,7 +138,7 @@ class SqliteDatabase(OpenDatabase):
         self._tips.remember(request, done.now)
         return done.appended
 
-    def _append_together(self, sql: WriteSql, requests: Sequence[AppendRequest]) -> Mapping[int, Appended]:
+    def _append_group(self, sql: WriteSql, requests: Sequence[AppendRequest]) -> Mapping[int, Appended]:
         """In the writer's thread. Writes those of the appends that the cached tips let through, and returns their
         outcomes by the index of the request. Raises if one of them cannot be written; the writer then undoes all.
         """

@@ -43,7 +43,7 @@ whose job was long behind the jobs of others. The caller's next job has a commit
 BEGIN = "BEGIN IMMEDIATE"
 
 
-Together = Callable[[WriteSql, Sequence[AppendRequest]], Mapping[int, Appended]]
+WriteGroup = Callable[[WriteSql, Sequence[AppendRequest]], Mapping[int, Appended]]
 """Writes as many of the appends as it can, and returns their outcomes by index. It raises if one of them cannot be
 written, and all must then be undone.
 """
@@ -131,10 +131,10 @@ class WriterTransaction(Database):
 
 
 class Writer:
-    def __init__(self, path: str, timeout: float, together: Together) -> None:
+    def __init__(self, path: str, timeout: float, write_group: WriteGroup) -> None:
         """`timeout`: the seconds to wait for another process's lock."""
         self._path = path
-        self._together = together
+        self._group = write_group
         self._timeout = timeout
         self._queue: deque[Job | WriterTransaction] = deque()
         self._changed = threading.Condition()
@@ -234,7 +234,7 @@ class Writer:
         alone, began = len(jobs) == 1, time.monotonic()
         try:
             connection.execute(BEGIN)
-            done = [] if alone else self._write_together(connection, jobs)
+            done = [] if alone else self._write_group(connection, jobs)
         except Exception as error:
             return [Outcome(job, error=_ours(error)) for job in jobs]
         written = {outcome.job for outcome in done}
@@ -271,13 +271,13 @@ class Writer:
             own = [entry for entry in entries if _caller_of(entry) == caller]
             self._queue = deque([*(entry for entry in entries if _caller_of(entry) != caller), *own])
 
-    def _write_together(self, connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
+    def _write_group(self, connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
         """The outcomes of the appends that are written. None if one of them fails, in a new transaction."""
         appends = [(job, job.request) for job in jobs if job.request is not None]
         if len(appends) < 2:
             return []
         try:
-            done = self._together(connection.sql, [request for _, request in appends])
+            done = self._group(connection.sql, [request for _, request in appends])
         except Exception:  # each append then finds its own error
             connection.rollback()
             connection.execute(BEGIN)
