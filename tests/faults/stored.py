@@ -12,7 +12,7 @@ from chatledger import ChatMessage, Ledger, Oldest
 from chatledger.models import Revision
 from chatledger.repositories.history import with_draft
 from chatledger.rules import check_messages
-from chatledger.storage.history.window import SMALL
+from chatledger.storage.history.window_request import SMALL
 from tests.conftest import Database
 from tests.storage.raw import query
 

@@ -20,7 +20,7 @@ from chatledger.server.sizes import LARGEST_MESSAGE
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history import tokens
 from chatledger.storage.history.path import load_path
-from chatledger.storage.history.window import Section, Window
+from chatledger.storage.history.window_request import Section, Window
 from chatledger.storage.lists import bounded, thread_list
 from chatledger.storage.repositories import kv
 from tests.server.conftest import by_header, client_of, json_of

@@ -8,7 +8,7 @@ from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, requi
 from chatledger.models import Branch, ChatMessage, Mark
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.places import read_place
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.repositories.branches import activate_branch, branches_of, fork_at, get_branch
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from chatledger.arguments import BOOL, STR, Kind, require
 from chatledger.models import ChatMessage, Cursor, Encoded, Mark, Repair
-from chatledger.storage.history.window import Section, write_position
+from chatledger.storage.history.window_request import Section, write_position
 
 PromptFormat: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic"]
 """The formats that a provider stands behind."""

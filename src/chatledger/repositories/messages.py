@@ -69,8 +69,8 @@ from chatledger.storage.drafts.draft import Draft, Pace
 from chatledger.storage.follow.follow_cursor import read_start
 from chatledger.storage.follow.follower import follow
 from chatledger.storage.history.places import MESSAGE, Place, read_id, read_place
-from chatledger.storage.history.window import Section
-from chatledger.storage.history.window import Window as Asked
+from chatledger.storage.history.window_request import Section
+from chatledger.storage.history.window_request import Window as Asked
 from chatledger.storage.lists.cursors import page_size, part_of
 from chatledger.storage.lists.search import SearchRequest, search
 from chatledger.storage.lists.search_text import Query

@@ -25,11 +25,11 @@ from chatledger.ledger import Ledger, Opening
 from chatledger.server.access import Authenticate, Gate
 from chatledger.server.body_limit import BodyLimit
 from chatledger.server.chosen_ids import IDS_BY, IdsBy
+from chatledger.server.client_limits import ServerLimits
 from chatledger.server.deadline import Deadline
 from chatledger.server.failures import Failures
 from chatledger.server.json_request import InvalidBody
 from chatledger.server.json_response import JsonResponse
-from chatledger.server.limits import ServerLimits
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.page import add_page_to
 from chatledger.server.paths import EncodedPaths, path_within

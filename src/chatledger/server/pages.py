@@ -18,7 +18,7 @@ from chatledger.server.json_response import in_pieces, to_json
 from chatledger.server.sizes import LARGEST_MESSAGE
 from chatledger.storage.history.sizes import stored_sizes
 from chatledger.storage.history.tokens import CountTokens, estimate_tokens
-from chatledger.storage.history.window import END, Section, Window
+from chatledger.storage.history.window_request import END, Section, Window
 
 LARGEST = 8 * 1024 * 1024
 """Maximum bytes of an answer that has more than one item."""

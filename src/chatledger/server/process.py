@@ -22,7 +22,7 @@ from chatledger.ledger import Ledger
 from chatledger.server.access import LOOPBACK, Authenticate, Caller
 from chatledger.server.app import create_app
 from chatledger.server.chosen_ids import IdsBy
-from chatledger.server.limits import ServerLimits
+from chatledger.server.client_limits import ServerLimits
 from chatledger.server.local_only import LocalOnly
 from chatledger.server.tokens import TokenFile
 from chatledger.storage.rows.keys import Encryption, read_keys

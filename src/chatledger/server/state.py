@@ -10,17 +10,16 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
-from chatledger.errors import InvalidArgument, StorageError
+from chatledger.errors import StorageError
 from chatledger.ledger import Ledger
 from chatledger.repositories import scope_of
 from chatledger.server.access import SAFE, Authenticate, Caller
 from chatledger.server.chosen_ids import IdsBy
+from chatledger.server.client_limits import ServerLimits
 from chatledger.server.event_stream import EncodedOnce
-from chatledger.server.limits import ServerLimits
 from chatledger.server.shares import HeldBodies, Places, enter
 from chatledger.server.tokens import TokenFile
 
-_USUAL_PAGE = 50
 _BODIES, _CALLER_BODIES = 16, 4
 """The largest bodies that a process holds at once, in all and of one caller."""
 _FRESH = 1.0
@@ -83,14 +82,6 @@ class State:
             if not wait.expired():
                 wait.reschedule(0)
 
-    def page_size(self, limit: int | None) -> int:
-        """Raises InvalidArgument beyond the limit of a page."""
-        if limit is None:
-            return min(_USUAL_PAGE, self.limits.page)
-        if not 1 <= limit <= self.limits.page:
-            raise InvalidArgument("limit", f"must be 1 to {self.limits.page}, not {limit}")
-        return limit
-
 
 def state_of(request: Request) -> State:
     state: State = request.app.state.server
@@ -149,16 +140,6 @@ async def _opened(request: Request) -> Ledger:
     return ledger
 
 
-async def _page_size(
-    request: Request,
-    limit: Annotated[
-        int | None,
-        Query(description="Maximum number of items, 50 by default and often 200 at most."),
-    ] = None,
-) -> int:
-    return state_of(request).page_size(limit)
-
-
 Mine = Annotated[Ledger, Depends(_ledger)]
 """The ledger as the caller sees it, for a caller who may read, and who may write where the request is no GET."""
 OfUser = Annotated[Ledger, Depends(_of_user)]
@@ -169,8 +150,5 @@ scope does not cover with `asking.py`.
 """
 Operated = Annotated[Ledger, Depends(_operated)]
 """The whole ledger, for what an operator reads: no row of any tenant."""
-Cursor = Annotated[str | None, Query(description="The `next_cursor` of the page before.")]
 Who = Annotated[Caller, Depends(_caller)]
 Shared = Annotated[State, Depends(_state)]
-Limit = Annotated[int, Depends(_page_size)]
-"""The maximum number of items to return: the query parameter `limit`."""

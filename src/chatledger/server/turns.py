@@ -8,7 +8,7 @@ from fastapi import Query
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Tokens, Turns
-from chatledger.server.limits import ServerLimits
+from chatledger.server.client_limits import ServerLimits
 from chatledger.server.pages import counting
 
 MOST_TOKENS = 1_000_000

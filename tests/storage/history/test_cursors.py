@@ -11,7 +11,7 @@ import pytest
 from chatledger import ChatMessage, History, Ledger, Newest, Oldest, Payload
 from chatledger.models import continues
 from chatledger.repositories import scope_of
-from chatledger.storage.history.window import Window, read_position
+from chatledger.storage.history.window_request import Window, read_position
 from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, call, result, turn, user
 from tests.formats.anthropic.test_stored import ANSWERED, ASKED, CALLING, CLOSING, RESULTS, TURN

@@ -17,7 +17,7 @@ from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history import one_statement, tokens
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import find_path
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.types import Violation
 from tests.checks import findings_of

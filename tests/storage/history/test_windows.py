@@ -28,7 +28,7 @@ from chatledger.repositories import scope_of
 from chatledger.storage.history import one_statement as one_statement_module
 from chatledger.storage.history import path as path_module
 from chatledger.storage.history import turns as history_module
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user

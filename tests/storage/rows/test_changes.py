@@ -14,7 +14,7 @@ from chatledger.models.json import same_json
 from chatledger.storage.changes.record import load_changes, record_change
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import WriteSql
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.changes import read_body, write_body
 from chatledger.storage.schema.text import decode_json, encode_json
 from tests.conftest import Database

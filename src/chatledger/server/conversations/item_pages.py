@@ -10,7 +10,7 @@ from chatledger.ledger import Ledger
 from chatledger.repositories import scope_of
 from chatledger.server.conversations.items import Item, items_of_all, places_of
 from chatledger.server.pages import LARGEST, fitting, fitting_section, written
-from chatledger.storage.history.window import END, Window
+from chatledger.storage.history.window_request import END, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from chatledger.server.page.shown import Beside, Renderer
 from chatledger.server.pages import fitting_section
 from chatledger.server.paths import PathId
 from chatledger.server.state import Mine
-from chatledger.storage.history.window import Window as Asked
+from chatledger.storage.history.window_request import Window as Asked
 from chatledger.storage.repositories.alternatives import find_ways
 from chatledger.storage.repositories.runs import find_runs
 

@@ -15,7 +15,8 @@ from chatledger.server.headers import ExpectedMark
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting, fitting_part, written
 from chatledger.server.paths import MessageId, ThreadId
-from chatledger.server.state import Asking, Cursor, Limit, Mine
+from chatledger.server.query import Cursor, Limit
+from chatledger.server.state import Asking, Mine
 from chatledger.storage.repositories.alternatives import Alternatives
 from chatledger.storage.repositories.branches import branches_of
 

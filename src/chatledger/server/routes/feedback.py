@@ -16,8 +16,9 @@ from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting_page
 from chatledger.server.paths import FeedbackId
+from chatledger.server.query import Limit
 from chatledger.server.sizes import Metadata, Name, Title
-from chatledger.server.state import Asking, Limit, Mine, Shared, Who
+from chatledger.server.state import Asking, Mine, Shared, Who
 from chatledger.server.times import Time
 
 router = json_router(prefix="/feedback", tags=["feedback"])

@@ -22,11 +22,12 @@ from chatledger.server.headers import ExpectedState, IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting_part, fitting_section, require_fitting, require_small_answer, whole_answer
 from chatledger.server.paths import MessageId, ThreadId
+from chatledger.server.query import Cursor as CursorQuery
+from chatledger.server.query import Limit
 from chatledger.server.sizes import require_small
-from chatledger.server.state import Asking, Limit, Mine, Shared, Who
-from chatledger.server.state import Cursor as CursorQuery
+from chatledger.server.state import Asking, Mine, Shared, Who
 from chatledger.server.turns import TokensQuery, TurnsQuery, newest_turns, require_one
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 
 router = json_router(prefix="/threads/{thread_id}/messages", tags=["messages"])
 _DIGITS = 20

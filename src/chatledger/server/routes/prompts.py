@@ -17,7 +17,7 @@ from chatledger.server.pages import require_fitting, require_small_answer, whole
 from chatledger.server.paths import ThreadId
 from chatledger.server.state import Mine, Shared
 from chatledger.server.turns import TokensQuery, TurnsQuery, newest_turns, require_one
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 
 router = json_router(prefix="/threads/{thread_id}", tags=["messages"])
 MOST_MESSAGES = 10_000

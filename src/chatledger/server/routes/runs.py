@@ -16,8 +16,9 @@ from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting_page
 from chatledger.server.paths import RunId, ThreadId
+from chatledger.server.query import Limit
 from chatledger.server.sizes import Metadata, Name
-from chatledger.server.state import Limit, Mine, Shared, Who
+from chatledger.server.state import Mine, Shared, Who
 
 router = json_router(tags=["runs"])
 

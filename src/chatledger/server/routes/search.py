@@ -11,7 +11,8 @@ from chatledger.models import Hit
 from chatledger.server.bodies import Items, items
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting_page
-from chatledger.server.state import Limit, OfUser
+from chatledger.server.query import Limit
+from chatledger.server.state import OfUser
 from chatledger.server.times import Time
 
 router = json_router(prefix="/search", tags=["search"])

@@ -29,8 +29,9 @@ from chatledger.server.headers import IdempotencyKey, without_quotes
 from chatledger.server.json_route import json_router
 from chatledger.server.pages import fitting_page
 from chatledger.server.paths import ThreadId
+from chatledger.server.query import Limit
 from chatledger.server.sizes import Title, require_small_metadata
-from chatledger.server.state import Asking, Limit, Mine, OfUser, Shared, Who
+from chatledger.server.state import Asking, Mine, OfUser, Shared, Who
 from chatledger.server.times import Time
 
 router = json_router(prefix="/threads", tags=["threads"])

@@ -21,7 +21,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Filled, Plan, TryAgain, Written, fill, parts_from_tip, tip_columns
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, write_lineage
-from chatledger.storage.history.window import END, branch_column
+from chatledger.storage.history.window_request import END, branch_column
 from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, refuse_marked
 from chatledger.storage.rows.secrets import ERASED, find_erased
 

@@ -31,7 +31,7 @@ from chatledger.storage.history.union_rows import (
     row,
     row_of,
 )
-from chatledger.storage.history.window import branch_column
+from chatledger.storage.history.window_request import branch_column
 from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
 

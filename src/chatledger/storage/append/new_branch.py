@@ -17,7 +17,7 @@ from chatledger.storage.append.write import NewBranch
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, forked, stands_on, write_lineage
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.schema.text import decode_text
 
 

@@ -18,7 +18,7 @@ from chatledger.rules import Lease, OpenCall, Tip
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, read_lineage
-from chatledger.storage.history.window import branch_column
+from chatledger.storage.history.window_request import branch_column
 from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, MARKED_TENANT, refuse_recorded, tenant_encrypted
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.schema.tables import branches

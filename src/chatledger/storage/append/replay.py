@@ -15,7 +15,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import TryAgain
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import Segment, cut, load_range, stands_on
-from chatledger.storage.history.window import END
+from chatledger.storage.history.window_request import END
 from chatledger.storage.rows.changes import decode_body
 from chatledger.storage.rows.messages import EncodedMessage, encode_all, encode_message
 from chatledger.storage.schema.text import decode_text, write_mark

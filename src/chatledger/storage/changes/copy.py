@@ -25,7 +25,7 @@ from chatledger.storage.history.fold import load_links
 from chatledger.storage.history.path import cut, find_path, load_path
 from chatledger.storage.history.places import At, seek
 from chatledger.storage.history.portions import Allowance, portions
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.lists.thread_list import find_thread
 from chatledger.storage.repositories.bulk import load_rows_of
 from chatledger.storage.repositories.creation import Made, make_thread

@@ -36,7 +36,7 @@ from chatledger.storage.history.path import (
     without,
     write_lineage,
 )
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.repositories.locks import hold_branches
 from chatledger.storage.rows.changes import Change, change_values, to_change
 from chatledger.storage.rows.encryption import decrypt_values

@@ -24,7 +24,7 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import cut, find_message, find_path, load_range
 from chatledger.storage.history.places import At, Place
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.changes import Change
 from chatledger.storage.rows.encryption import Tenant, encrypt_values

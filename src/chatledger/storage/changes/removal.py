@@ -42,7 +42,7 @@ from chatledger.storage.history.path import (
 from chatledger.storage.history.places import At, find_place, seq_on
 from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.turns import BEGIN_TURNS
-from chatledger.storage.history.window import END, Window
+from chatledger.storage.history.window_request import END, Window
 from chatledger.storage.schema.tables import messages
 from chatledger.storage.schema.text import Mark
 

@@ -31,7 +31,7 @@ from chatledger.storage.changes.record import (
 )
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import find_message, find_path
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.messages import encode_all
 from chatledger.storage.schema.tables import branches, messages
 

@@ -14,7 +14,7 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import Path, Segment, cut, find_path, load_each
 from chatledger.storage.history.portions import Allowance, portions
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import HalfStored
 from chatledger.storage.schema.tables import branches, revisions

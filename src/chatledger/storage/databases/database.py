@@ -18,7 +18,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.turns import load_history
-from chatledger.storage.history.window import Section, Window
+from chatledger.storage.history.window_request import Section, Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.telemetry.counters import Counters
 

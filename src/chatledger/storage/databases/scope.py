@@ -32,7 +32,7 @@ from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.postgresql.replica import Replica
 from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.history.window import Section, Window
+from chatledger.storage.history.window_request import Section, Window
 from chatledger.storage.rows.encrypted import (
     is_marked,
     is_recorded,

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from chatledger.errors import InvalidArgument, InvalidCursor
 from chatledger.models import ChatMessage
-from chatledger.storage.history.window import END, MAX_BRANCH
+from chatledger.storage.history.window_request import END, MAX_BRANCH
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import ends_partial, read_mark
 

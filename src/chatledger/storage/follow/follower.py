@@ -32,7 +32,7 @@ from chatledger.storage.follow.follow_cursor import Position, Read, checksum
 from chatledger.storage.history.path import Path, cut, load_path, load_range, read_path, stands_on
 from chatledger.storage.history.row_sizes import fitting, sizes_between
 from chatledger.storage.history.turns import load_history
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.tables import branches

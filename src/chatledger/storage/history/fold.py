@@ -9,7 +9,7 @@ from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.one_statement import TURN, page_parameters, read_rows
 from chatledger.storage.history.path import Path, cut, load_path
 from chatledger.storage.history.turns import interrupts_calls, turn_start
-from chatledger.storage.history.window import END, Window
+from chatledger.storage.history.window_request import END, Window
 from chatledger.storage.rows.messages import decode_messages
 
 MANY = 100

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.path import Path, Segment, cut, read_lineage
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.schema.tables import branches
 

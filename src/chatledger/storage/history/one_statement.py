@@ -25,7 +25,7 @@ from chatledger.storage.history.union_rows import (
     row,
     row_of,
 )
-from chatledger.storage.history.window import SMALL
+from chatledger.storage.history.window_request import SMALL
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 
 

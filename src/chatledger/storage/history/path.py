@@ -18,7 +18,7 @@ from chatledger.models import ChatMessage
 from chatledger.models.json import dumps
 from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql, Row
-from chatledger.storage.history.window import END, Window
+from chatledger.storage.history.window_request import END, Window
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
 from chatledger.storage.rows.messages import (
     CALL_COLUMNS,

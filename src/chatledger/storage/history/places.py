@@ -11,7 +11,7 @@ from chatledger.errors import InvalidArgument, MessageNotFound
 from chatledger.models import ChatMessage
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import Path, find_message, find_path, stands_on
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 
 
 class Place(NamedTuple):

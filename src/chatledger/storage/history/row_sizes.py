@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import Path, Segment, cut
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.encryption import Tenant
 
 _TEXTS = {

@@ -6,7 +6,7 @@ from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import find_path
 from chatledger.storage.history.row_sizes import sizes_between
 from chatledger.storage.history.turns import earliest_call, interval_of
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 
 
 def stored_sizes(sql: ReadSql, window: Window) -> dict[int, int]:

@@ -16,7 +16,7 @@ from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import Path, load_path
 from chatledger.storage.history.row_sizes import fitting, sizes_between
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 
 CountTokens: TypeAlias = Callable[[ChatMessage], int]
 """Returns the number of tokens of a message. It may be called in another thread."""

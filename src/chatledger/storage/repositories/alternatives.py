@@ -13,7 +13,7 @@ from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.lineages import apart_if_many, ended, has_place, read_paths, tail
 from chatledger.storage.history.path import Path, Segment, cut, find_path, scans
 from chatledger.storage.history.places import At, seek
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.lists.cursors import part_of
 from chatledger.storage.rows.messages import decode_messages
 

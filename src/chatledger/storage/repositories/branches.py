@@ -30,7 +30,7 @@ from chatledger.storage.history.path import (
     write_lineage,
 )
 from chatledger.storage.history.places import At, seek
-from chatledger.storage.history.window import END, Window, branch_column
+from chatledger.storage.history.window_request import END, Window, branch_column
 from chatledger.storage.lists.cursors import part_of
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.rows.owned import of_thread, own_thread

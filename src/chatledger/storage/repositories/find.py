@@ -7,7 +7,7 @@ from chatledger.models import ChatMessage
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import find_message, find_path, load_range
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_text
 

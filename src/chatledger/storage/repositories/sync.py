@@ -16,7 +16,7 @@ from chatledger.storage.append.request import After, AppendRequest
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.lineages import read_paths
 from chatledger.storage.history.path import Path, cut, find_path, load_range
-from chatledger.storage.history.window import Section, Window
+from chatledger.storage.history.window_request import Section, Window
 from chatledger.storage.repositories.branches import make_fork
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import Mark, write_mark

@@ -22,7 +22,7 @@ from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.loops.loop_thread import LoopThread
 from chatledger.storage.databases.states import Followed, States
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.history.window import Section, Window
+from chatledger.storage.history.window_request import Section, Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.telemetry.counters import Counters
 

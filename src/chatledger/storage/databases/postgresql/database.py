@@ -40,7 +40,7 @@ from chatledger.storage.drivers.sql import ReadSql, WriteSql, reading
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.storage.history.turns import load_history, load_page, load_small, page_statement, read_page
 from chatledger.storage.history.union_rows import LONG_OF
-from chatledger.storage.history.window import Section, Window
+from chatledger.storage.history.window_request import Section, Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import begin_as
 from chatledger.telemetry.counters import Counters

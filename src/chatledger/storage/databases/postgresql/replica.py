@@ -14,7 +14,7 @@ import time
 from chatledger.errors import InvalidCursor, StorageError
 from chatledger.storage.databases.postgresql.database import PostgresqlDatabase
 from chatledger.storage.drivers.sql import WriteSql
-from chatledger.storage.history.window import Section, Window
+from chatledger.storage.history.window_request import Section, Window
 
 _CAUGHT_UP = "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= :position::text::pg_lsn"
 _POSITION = re.compile(r"[0-9A-F]{1,8}/[0-9A-F]{1,8}")
