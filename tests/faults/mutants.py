@@ -407,9 +407,9 @@ def take_an_unheard_end_for_a_loss() -> None:
 
 
 def leave_an_abandoned_draft_alone() -> None:
-    from chatledger.storage.append import attempt, partial
+    from chatledger.storage.append import attempt, takeover
 
-    overwrites = partial.overwrites_partial
+    overwrites = takeover.overwrites_partial
 
     def only_whole(request: Any, seen: Any) -> bool:
         return request.draft is None and overwrites(request, seen)
@@ -418,20 +418,20 @@ def leave_an_abandoned_draft_alone() -> None:
 
 
 def begin_every_draft_anew() -> None:
-    from chatledger.storage.append import attempt, partial
+    from chatledger.storage.append import attempt, takeover
 
-    overwrite = partial.overwrite_partial
+    overwrite = takeover.overwrite_partial
     _put(attempt, overwrite_partial=lambda sql, request, seen: overwrite(sql, replace(request, continues=False), seen))
 
 
 def take_from_the_living() -> None:
-    from chatledger.storage.append import partial
+    from chatledger.storage.append import takeover
 
-    _put(partial, is_live=lambda _: False)
+    _put(takeover, is_live=lambda _: False)
 
 
 def let_the_old_writer_go_on() -> None:
-    from chatledger.storage.append.partial import find_held
+    from chatledger.storage.append.draft_rows import find_held
     from chatledger.storage.drafts.draft_write import DraftWrite
 
     DraftWrite._find_held = lambda self, sql: find_held(sql, self._key(self.opened))  # type: ignore[method-assign]
@@ -494,7 +494,7 @@ def store_the_first_message_alone() -> None:
 
 def take_a_lost_draft_for_done() -> None:
     from chatledger.rules import Tip
-    from chatledger.storage.append.partial import HeldDraft
+    from chatledger.storage.append.draft_rows import HeldDraft
     from chatledger.storage.drafts.draft_write import DraftWrite
 
     def done(self: Any, _: Any, rows: Any) -> Any:

@@ -59,9 +59,9 @@ def move_tips_without_a_condition() -> None:
 
 
 def write_drafts_without_a_condition() -> None:
-    from chatledger.storage.append import partial
+    from chatledger.storage.append import draft_rows
 
-    put(partial, unless_encrypted=lambda *_, **__: "")
+    put(draft_rows, unless_encrypted=lambda *_, **__: "")
 
 
 def write_groups_without_a_condition() -> None:

@@ -37,11 +37,11 @@ from chatledger.rules import (
 )
 from chatledger.storage.append.create import create_thread
 from chatledger.storage.append.new_branch import branch_off, find_cut, find_elsewhere, find_other_branch
-from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Preflight, preflight
 from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
 from chatledger.storage.append.run_end import find_run_end
+from chatledger.storage.append.takeover import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
     NewBranch,

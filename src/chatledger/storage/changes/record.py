@@ -19,9 +19,9 @@ from chatledger.ids import new_stamp
 from chatledger.models import ChangeKind, ChatMessage, RulesLevel, is_redacted
 from chatledger.rules import Tip
 from chatledger.storage.append.attempt import attempt_locked
-from chatledger.storage.append.partial import is_live
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.append.request import Terms, make_request
+from chatledger.storage.append.takeover import is_live
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, tip_columns
 from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql, Row, WriteSql

@@ -17,8 +17,8 @@ from chatledger.errors import MessageNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation, is_redacted
 from chatledger.models.trusted import copy_with
+from chatledger.storage.append.draft_rows import overwrite
 from chatledger.storage.append.gone import new_digests, with_digests
-from chatledger.storage.append.partial import overwrite
 from chatledger.storage.changes.record import find_given_up, load_bodies, load_changes, replace_body
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql

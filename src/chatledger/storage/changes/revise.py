@@ -18,7 +18,7 @@ from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Revision, RulesLevel, ToolCall, Violation
 from chatledger.models.trusted import copy_with
 from chatledger.rules import arguments_not_json
-from chatledger.storage.append.partial import overwrite
+from chatledger.storage.append.draft_rows import overwrite
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.changes.record import (
     has_changed,

@@ -33,7 +33,7 @@ from chatledger.ids import derived_id
 from chatledger.models import ChatMessage, Delta, Loss, State, Usage
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.json import json_problem
-from chatledger.storage.append.partial import HeldDraft
+from chatledger.storage.append.draft_rows import HeldDraft
 from chatledger.storage.append.request import LEASE, AppendRequest, in_run
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope

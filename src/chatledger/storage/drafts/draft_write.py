@@ -16,7 +16,7 @@ from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel, Usage
 from chatledger.rules import Judgement, Tip, complete, grow, judge
 from chatledger.storage.append.attempt import as_stored
-from chatledger.storage.append.partial import HeldDraft, PartialKey, PartialWrite, find_held, write_partial
+from chatledger.storage.append.draft_rows import HeldDraft, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import plan_rows
 from chatledger.storage.drafts.open_drafts import interrupt_partial

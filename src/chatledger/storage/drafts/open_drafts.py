@@ -10,7 +10,7 @@ from sqlalchemy import and_, select
 from chatledger.models import OpenDraft
 from chatledger.rules import Lease
 from chatledger.storage.append.attempt import attempt_locked
-from chatledger.storage.append.partial import PartialKey
+from chatledger.storage.append.draft_rows import PartialKey
 from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases.scope import Scope

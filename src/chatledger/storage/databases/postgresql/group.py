@@ -13,11 +13,11 @@ from functools import partial
 
 from chatledger.errors import RunConflict
 from chatledger.storage.append.group_insert import Planned, plan_group, statement_of
-from chatledger.storage.append.looks import Looks, looks_statement
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, TipCache
 from chatledger.storage.databases.postgresql.append import PostgresqlAppend, Progress
 from chatledger.storage.databases.postgresql.append_queue import Shared
+from chatledger.storage.databases.postgresql.looks import Looks, looks_statement
 from chatledger.storage.databases.postgresql.rejudge import rejudge
 from chatledger.storage.databases.retries import note_retry
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections

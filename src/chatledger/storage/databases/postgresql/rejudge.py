@@ -13,12 +13,12 @@ from chatledger.errors import ChatLedgerError
 from chatledger.models import Appended
 from chatledger.storage.append.attempt import plan_append
 from chatledger.storage.append.group_insert import Planned
-from chatledger.storage.append.looks import Looks
 from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.replay import find_replay, replay_plainly
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, TipCache, branch_key
 from chatledger.storage.append.write import Plan
+from chatledger.storage.databases.postgresql.looks import Looks
 
 Outcome = Appended | ChatLedgerError
 

@@ -12,22 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from chatledger.errors import DraftLive, IdConflict
-from chatledger.ids import new_stamp
-from chatledger.models import Appended, ChatMessage, RulesLevel, State, Violation
-from chatledger.rules import Tip, complete, grow
-from chatledger.storage.append.preflight import Preflight, read_tip
-from chatledger.storage.append.request import AppendRequest
+from chatledger.models import ChatMessage, RulesLevel, State, Violation
+from chatledger.rules import Tip
+from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
     TIP,
     UPDATE_TIP,
     Columns,
-    TryAgain,
     columns_of,
     insert_from,
     load_rows,
@@ -35,11 +31,10 @@ from chatledger.storage.append.write import (
     tip_columns,
 )
 from chatledger.storage.drivers.sql import WriteSql
-from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encrypted import refuse_recorded, unless_encrypted
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage, encode_all
-from chatledger.storage.schema.text import decode_text, encode_json, encode_text, write_mark
+from chatledger.storage.schema.text import decode_text, encode_json, encode_text
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
 _GROWING = tuple(name for name in GIVEN_COLUMNS if name not in _FIXED)
@@ -298,89 +293,3 @@ def _overwrite_rows(sql: WriteSql, key: PartialKey, overwritten: Sequence[_Overw
             values_of_row = ", ".join((":tenant", ":thread", ":branch", ":seq", *(f":{name}" for name in names)))
             rows = [key.parameters | dict(zip(names, row, strict=True)) for row in own.rows]
             sql.insert(_insert_into(own.table, f"VALUES ({values_of_row})"), rows)
-
-
-# --- An append of the message that is partial -------------------------------------------------------------------------
-
-_STAYS = ("role", "run_id", "tool_call_id")
-
-
-def is_live(tip: Tip) -> bool:
-    """Whether the message at the end is partial and belongs to its writer. Once its lease is over, an append marks it
-    as interrupted and follows it. This uses the current time, because the append may have waited since the request was
-    made.
-    """
-    return tip.partial_seq is not None and tip.lease is not None and tip.lease.holds(datetime.now(UTC))
-
-
-def overwrites_partial(request: AppendRequest, seen: Preflight) -> bool:
-    """Whether the batch is one message with the id of the partial message at the end, which it completes. A draft may
-    also take the place of a draft whose lease is over.
-
-    Raises DraftLive if a draft is opened while another one still writes the message, and the caller does not interrupt
-    it.
-    """
-    if len(request.messages) != 1 or seen.tip is None or seen.branch is None or seen.tip.partial_seq is None:
-        return False
-    if seen.found.get(request.message_ids[0]) != (seen.branch, seen.tip.partial_seq):
-        return False
-    if request.messages[0].state != "partial":
-        return True
-    lease = seen.tip.lease
-    if request.draft is None or (lease is not None and lease.writer == request.draft):  # an attempt of this request
-        return False
-    if lease is not None and is_live(seen.tip) and not request.interrupt:
-        message_id = decode_text(request.message_ids[0])
-        raise DraftLive(request.thread_id, seen.branch, seen.tip.partial_seq, message_id, lease.ends)
-    return True
-
-
-def overwrite_partial(sql: WriteSql, request: AppendRequest, seen: Preflight) -> Appended | TryAgain:
-    """Overwrites the partial message with the one of the batch. If the request `continues` it, the stored words stay,
-    and only the writer and the lease change. Raises IdConflict if the role, the run or the answered call differ, and
-    RuleViolation.
-    """
-    assert seen.tip is not None
-    assert seen.branch is not None
-    message, seq = request.whole(0), seen.tip.last_seq
-    stored = load_range(sql, request.tenant, request.thread, seen.branch, seq, seq)
-    if not stored:
-        return TryAgain()
-    _refuse_another(stored[0], message)
-    encoded, before = request.rows[0], None
-    if request.continues:
-        (before,) = encode_all(stored)
-        message = stored[0].model_copy(update={} if message.name is None else {"name": message.name})
-        (encoded,) = encode_all([message])
-    broken: Sequence[Violation] = stored[0].violations
-    if message.state == "partial":
-        tip = grow(seen.tip, message, branch=seen.branch)._replace(lease=request.lease_from(request.now))
-    else:
-        level = request.rules or seen.rules or request.default_rules
-        tip, broken = complete(seen.tip, message, branch=seen.branch, level=level, opened=broken)
-    write = PartialWrite(
-        key=PartialKey(request.tenant, request.thread, seen.branch, seq, request.message_ids[0]),
-        stamp=seen.stamp,
-        new_stamp=new_stamp(),
-        tip=tip,
-        encoded=encoded,
-        before=before,
-        state=message.state,
-        violations=broken,
-        now=request.now,
-    )
-    if not write_partial(sql, write):
-        return TryAgain()
-    place = {"thread_id": request.thread_id, "branch": seen.branch, "seq": seq}
-    given = {"created_at": stored[0].created_at, "violations": list(broken)}
-    whole = message.model_copy(update={**place, **given})
-    mark = write_mark(request.thread, seen.branch, seq, write.new_stamp)
-    return Appended([whole], mark, seq)
-
-
-def _refuse_another(stored: ChatMessage, message: ChatMessage) -> None:
-    for name in _STAYS:
-        if getattr(stored, name) != getattr(message, name):
-            taken = stored.message_id or ""
-            detail = f"id {taken!r}: is stored as a partial message with another {name}"
-            raise IdConflict("message", taken, detail, seq=stored.seq)
