@@ -149,7 +149,7 @@ def test_an_export_that_fails_leaves_the_files_of_the_last_one(
     def fail(*_: object) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("chatledger.cli.parquet._Progress.batch", fail)
+    monkeypatch.setattr("chatledger.cli.files.parquet._Progress.batch", fail)
     outcome = chatledger("export", "--parquet", tmp_path, url=filled.url)
     assert (outcome.code, outcome.error) == (3, "chatledger: the disk is full")
     assert {file: file.read_bytes() for file in tmp_path.glob("*.par*")} == before

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chatledger import ChatMessage, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall
-from chatledger.cli.render import cut
+from chatledger.cli.conversations.render import cut
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.storage.raw import query

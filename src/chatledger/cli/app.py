@@ -11,32 +11,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperArgument
 
-from chatledger.cli import (
-    backup,
-    branches,
-    check,
-    convert,
-    demo,
-    drafts,
-    erasures,
-    export,
-    feedback,
-    formats,
-    import_files,
-    migrate,
-    prompt,
-    reencrypt,
-    removal,
-    runs,
-    search,
-    serve,
-    show,
-    sql,
-    threads,
-    tokens,
-    usage,
-)
+from chatledger.cli import demo, serve, tokens
+from chatledger.cli.conversations import branches, drafts, feedback, prompt, runs, search, show, threads, usage
+from chatledger.cli.databases import backup, check, erasures, migrate, reencrypt, removal, sql
 from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
+from chatledger.cli.files import convert, export, formats, import_files
 from chatledger.cli.options import KEY_FILE
 from chatledger.cli.suggestions import Command, CommandGroup
 

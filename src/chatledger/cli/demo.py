@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exit_codes import ExitCode
-from chatledger.cli.import_files import describe, import_paths
+from chatledger.cli.files.import_files import describe, import_paths
 from chatledger.cli.options import Debug, Json, Tenant, Url, open_ledger, require_keys, run_async
 from chatledger.cli.output import console, plural, print_json
 
@@ -114,7 +114,7 @@ def live_turn() -> list[dict[str, object]]:
 
 
 async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
-    from chatledger.cli.render import render
+    from chatledger.cli.conversations.render import render
     from chatledger.repositories.history import with_draft
 
     out = console()

@@ -10,7 +10,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from chatledger.cli.removal import REMOVALS
+from chatledger.cli.databases.removal import REMOVALS
 
 OLD_COMMANDS: Mapping[str, str] = {
     "history": "history is now 'prompt', for what the model is sent, and 'show --format', for what is stored",

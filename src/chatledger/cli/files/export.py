@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from chatledger.cli.conversations.threads import say_damaged, thread_id_of
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.left_out import say_left_out
+from chatledger.cli.files.left_out import say_left_out
+from chatledger.cli.files.parquet import Filters, write_frames
 from chatledger.cli.options import (
     THREAD_HELP,
     Debug,
@@ -29,10 +31,8 @@ from chatledger.cli.options import (
     with_ledger,
 )
 from chatledger.cli.output import plural
-from chatledger.cli.parquet import Filters, write_frames
 from chatledger.cli.progress import count_bar, working
 from chatledger.cli.remarks import SHOWN, Remarks
-from chatledger.cli.threads import say_damaged, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.export import open_output
-from chatledger.cli.import_files import LINE_SUFFIXES, failure_lines, open_input, say_unknown
+from chatledger.cli.files.export import open_output
+from chatledger.cli.files.import_files import LINE_SUFFIXES, failure_lines, open_input, say_unknown
 from chatledger.cli.options import Debug, Output, require_files, require_folder, run
 from chatledger.cli.output import plural
 from chatledger.cli.progress import byte_bar

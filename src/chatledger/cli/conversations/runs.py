@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from chatledger.cli.conversations.threads import chosen_thread, print_page, say_damaged
 from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.options import Cursor, Debug, Json, Limit, OnlyThread, Tenant, Url, with_ledger
 from chatledger.cli.output import moment, print_json, print_list, print_table, short
-from chatledger.cli.threads import chosen_thread, print_page, say_damaged
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger

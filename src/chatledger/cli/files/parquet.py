@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.left_out import say_left_out
+from chatledger.cli.files.left_out import say_left_out
 from chatledger.cli.options import seen_by
 from chatledger.cli.output import plural, print_json
 from chatledger.cli.progress import share_bar

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.conversations.threads import chosen_thread, say_damaged
 from chatledger.cli.exit_codes import say
 from chatledger.cli.options import Debug, Json, OnlyThread, Tenant, Url, seen_by, time_option, with_ledger
 from chatledger.cli.output import console, moment, print_list
-from chatledger.cli.threads import chosen_thread, say_damaged
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger

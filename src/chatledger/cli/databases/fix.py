@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from chatledger.cli.conversations.threads import say_damaged, thread_ids
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import in_ledger
 from chatledger.cli.output import plural, print_list, print_table
 from chatledger.cli.progress import working
 from chatledger.cli.question import agreed, can_ask
-from chatledger.cli.threads import say_damaged, thread_ids
 from chatledger.errors import ChatLedgerError
 
 if TYPE_CHECKING:

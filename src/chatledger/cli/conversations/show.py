@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chatledger.cli.conversations.threads import require_thread, thread_id_of
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import THREAD_HELP, Branch, Debug, Json, Latest, Tenant, Url, with_ledger
 from chatledger.cli.output import console, plural, print_json
 from chatledger.cli.remarks import Remarks
-from chatledger.cli.threads import require_thread, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -104,7 +104,7 @@ def show(
             draft = None if history.draft is None else history.draft.model_dump()
             print_json({**_place_of(found, history), "messages": messages, "draft": draft})
         else:
-            from chatledger.cli.render import render
+            from chatledger.cli.conversations.render import render
             from chatledger.repositories.history import with_draft
 
             render(console(), found, with_draft(history), full=full)

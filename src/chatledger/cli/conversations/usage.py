@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from chatledger.cli import runs
+from chatledger.cli.conversations import runs
+from chatledger.cli.conversations.threads import chosen_thread
 from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, OnlyThread, Tenant, Url, seen_by, time_option, with_ledger
 from chatledger.cli.output import plural, print_list, print_table
-from chatledger.cli.threads import chosen_thread
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger

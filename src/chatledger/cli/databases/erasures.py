@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from chatledger.cli.conversations.threads import print_page, say_damaged
 from chatledger.cli.options import Cursor, Debug, Json, Limit, Tenant, Url, with_ledger
 from chatledger.cli.output import moment, print_list
-from chatledger.cli.threads import print_page, say_damaged
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger

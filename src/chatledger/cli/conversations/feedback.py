@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.conversations.threads import chosen_thread, print_page, say_damaged
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import Cursor, Debug, Json, Limit, OnlyThread, Tenant, Url, time_option, with_ledger
 from chatledger.cli.output import moment, print_json, print_list, print_table
-from chatledger.cli.threads import chosen_thread, print_page, say_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

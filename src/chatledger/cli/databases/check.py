@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chatledger.cli.conversations.threads import thread_id_of, thread_ids
+from chatledger.cli.databases.fix import make_repairs
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.fix import make_repairs
 from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, in_ledger, run
 from chatledger.cli.output import plural, print_list, print_table
 from chatledger.cli.progress import share_bar
-from chatledger.cli.threads import thread_id_of, thread_ids
 from chatledger.errors import ChatLedgerError
 
 if TYPE_CHECKING:

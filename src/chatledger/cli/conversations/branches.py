@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.conversations.threads import require_thread, thread_id_of
 from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, with_ledger
 from chatledger.cli.output import moment, print_json, print_list, print_table
-from chatledger.cli.threads import require_thread, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.conversations.threads import require_thread, thread_id_of
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import THREAD_HELP, Branch, Debug, Json, Latest, Tenant, Url, with_ledger
 from chatledger.cli.output import print_json
 from chatledger.cli.remarks import Remarks
-from chatledger.cli.threads import require_thread, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger

@@ -1,0 +1,1 @@
+"""Commands that show and change conversations, and what belongs to them."""
