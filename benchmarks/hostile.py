@@ -22,8 +22,8 @@ from benchmarks.progress import say
 from chatledger import Ledger
 from chatledger.models.limits import MOST_VALUES
 from chatledger.server import Caller, create_app
-from chatledger.server.pages import LARGEST
-from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.server.answers.pages import LARGEST
+from chatledger.server.answers.sizes import LARGEST_MESSAGE
 
 MESSAGES = "/v1/threads/{}/messages"
 LONG = "x" * (LARGEST_MESSAGE - 2_000)

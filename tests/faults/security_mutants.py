@@ -90,7 +90,7 @@ def open_as_the_owner() -> None:
 
 
 def keep_the_login_of_a_revoked_token() -> None:
-    from chatledger.server.tokens import TokenFile
+    from chatledger.server.callers.tokens import TokenFile
 
     find = TokenFile.find_entry
     known: dict[str, Any] = {}
@@ -103,19 +103,19 @@ def keep_the_login_of_a_revoked_token() -> None:
 
 
 def end_no_login() -> None:
-    from chatledger.server.sessions import Session
+    from chatledger.server.callers.sessions import Session
 
     Session.is_over = property(lambda self: False)  # type: ignore[assignment]
 
 
 def serve_what_a_proxy_passes_on() -> None:
-    from chatledger.server import local_only
+    from chatledger.server.callers import local_only
 
     put(local_only, Headers=lambda scope: ())
 
 
 def serve_other_machines() -> None:
-    from chatledger.server import local_only
+    from chatledger.server.callers import local_only
 
     put(local_only, _is_loopback=lambda peer: True)
 
@@ -148,26 +148,26 @@ def read_secrets_that_others_may_write() -> None:
 
 
 def read_forms_of_any_size() -> None:
-    from chatledger.server import body_limit
+    from chatledger.server.requests import body_limit
 
     put(body_limit, _LOGIN=sys.maxsize, _FORM=sys.maxsize)
 
 
 def read_bodies_of_any_number_of_values() -> None:
     from chatledger.models.json_scan import Count
-    from chatledger.server import json_request
+    from chatledger.server.requests import json_request
 
     put(json_request, scan=lambda body, *, deepest: Count())
 
 
 def give_each_token_all_scopes() -> None:
-    from chatledger.server.access import Caller
+    from chatledger.server.callers.access import Caller
 
     Caller.may = lambda self, needed: True  # type: ignore[method-assign]
 
 
 def let_askers_write_what_they_like() -> None:
-    from chatledger.server import asking
+    from chatledger.server.callers import asking
 
     reword(asking, "refuse_all_but_questions", 'caller.may("write")', "True")
 

@@ -12,11 +12,11 @@ from fastapi.routing import APIRoute
 
 from chatledger import ChatMessage, ImagePart, Ledger
 from chatledger.server import create_app
+from chatledger.server.answers.pages import LARGEST, MOST_VALUES, fitting
+from chatledger.server.answers.sizes import LARGEST_MESSAGE
 from chatledger.server.page import conversation, login, media, static, threads, usage
-from chatledger.server.pages import LARGEST, MOST_VALUES, fitting
 from chatledger.server.query import names_of
 from chatledger.server.routes import _V1, health
-from chatledger.server.sizes import LARGEST_MESSAGE
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history import tokens
 from chatledger.storage.history.path import load_path

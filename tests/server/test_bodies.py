@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from chatledger import ChatMessage, Ledger
 from chatledger.models.json_scan import _PIECE, scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
-from chatledger.server import Caller, TokenFile, create_app, json_request, state
+from chatledger.server import Caller, TokenFile, create_app, state
+from chatledger.server.requests import json_request
 from tests.server.conftest import by_header, client_of, json_of
 
 MANY = MOST_VALUES + 10

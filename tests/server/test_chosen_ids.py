@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from chatledger import InvalidArgument, Ledger
 from chatledger.server import create_app
-from chatledger.server.chosen_ids import IdsBy
+from chatledger.server.callers.chosen_ids import IdsBy
 from tests.conversations import assistant, user
 from tests.server.conftest import by_header, client_of, json_of
 

@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, BaseModel
 
 from chatledger import ChatMessage, Feedback, Ledger, NewThread, Usage
 from chatledger.models.json import _WRAPPED_DEPTH, MAX_DEPTH
-from chatledger.server.json_response import to_json
+from chatledger.server.answers.json_response import to_json
 from chatledger.server.routes import _V1
 from tests.server.conftest import client_of, json_of
 

@@ -17,7 +17,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from chatledger import InvalidArgument, Ledger
-from chatledger.server.local_only import LocalOnly
+from chatledger.server.callers.local_only import LocalOnly
 from chatledger.server.uds import listen_at
 from tests.cli.commands import chatledger
 from tests.server.conftest import json_of, serving

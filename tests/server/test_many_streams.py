@@ -14,7 +14,8 @@ import pytest
 from fastapi import FastAPI
 
 from chatledger import ChatMessage, Ledger
-from chatledger.server import create_app, event_stream
+from chatledger.server import create_app
+from chatledger.server.answers import event_stream
 from chatledger.server.protocol import Protocol
 from chatledger.server.routes import events
 from chatledger.storage.follow import follower

@@ -19,8 +19,9 @@ from fastapi.routing import APIRoute
 from chatledger import ChatMessage, Feedback, Ledger, NewThread
 from chatledger.models import AudioPart, FilePart, ImagePart
 from chatledger.repositories import scope_of
-from chatledger.server import Caller, TokenFile, create_app, pages
+from chatledger.server import Caller, TokenFile, create_app
 from chatledger.server import page as page_package
+from chatledger.server.answers import pages
 from chatledger.server.page import conversation
 from chatledger.server.query import names_of
 from chatledger.server.routes import events

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from chatledger import Ledger
 from chatledger.server import create_app
-from chatledger.server.renamed import FIELDS, ROUTES
+from chatledger.server.requests.renamed import FIELDS, ROUTES
 from tests.server.conftest import by_header, json_of
 
 DESCRIBED = create_app(Ledger.open("never-opened.db"), authenticate=by_header).openapi()["paths"]

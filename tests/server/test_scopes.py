@@ -15,7 +15,7 @@ from chatledger import Feedback, Ledger
 from chatledger.models.parts import Part
 from chatledger.repositories import scope_of
 from chatledger.server import Caller, TokenFile, create_app
-from chatledger.server.access import TokenScope
+from chatledger.server.callers.access import TokenScope
 from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn
 from tests.server.conftest import client_of, json_of

@@ -15,7 +15,8 @@ from fastapi import FastAPI
 from starlette.requests import Request
 
 from chatledger import Ledger
-from chatledger.server import Caller, TokenFile, create_app, sessions
+from chatledger.server import Caller, TokenFile, create_app
+from chatledger.server.callers import sessions
 from tests.server.conftest import client_of, serving
 
 HOME = "http://localhost"

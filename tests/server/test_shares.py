@@ -14,7 +14,8 @@ from starlette.requests import Request
 
 from chatledger import ChatMessage, Ledger, TextPart
 from chatledger.models import weight
-from chatledger.server import ServerLimits, create_app, json_request, state
+from chatledger.server import ServerLimits, create_app, state
+from chatledger.server.requests import json_request
 from chatledger.server.shares import HeldBodies, Who
 from tests.server.conftest import by_header, client_of, json_of, listening, until
 

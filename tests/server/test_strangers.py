@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from chatledger import Ledger
 from chatledger.server import ServerLimits, create_app
-from chatledger.server.chosen_ids import IdsBy
+from chatledger.server.callers.chosen_ids import IdsBy
 from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
 from tests.conversations import user

@@ -12,7 +12,7 @@ import pytest
 
 from chatledger import InvalidArgument, Ledger
 from chatledger.server import Caller, TokenFile, create_app
-from chatledger.server.token_entries import hash_of
+from chatledger.server.callers.token_entries import hash_of
 from tests.cli.commands import chatledger
 from tests.server.conftest import client_of, json_of
 

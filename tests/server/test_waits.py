@@ -15,7 +15,8 @@ import pytest
 from chatledger import Ledger
 from chatledger.models import weight
 from chatledger.models.limits import MOST_VALUES
-from chatledger.server import create_app, json_request
+from chatledger.server import create_app
+from chatledger.server.requests import json_request
 from tests.conftest import Database
 from tests.server.conftest import by_header, client_of, json_of
 from tests.server.steps import CALLS, Steps, counted

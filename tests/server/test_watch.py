@@ -12,7 +12,8 @@ import pytest
 from fastapi import Request
 
 from chatledger import ChatMessage, Ledger
-from chatledger.server import Caller, TokenFile, create_app, event_stream, watch
+from chatledger.server import Caller, TokenFile, create_app, watch
+from chatledger.server.answers import event_stream
 from tests.conftest import Database
 from tests.server.conftest import client_of, until
 

@@ -13,9 +13,9 @@ from chatledger.cli.output import moment, print_json, print_list, print_table
 from chatledger.cli.suggestions import CommandGroup
 
 if TYPE_CHECKING:
-    from chatledger.server.access import Caller
-    from chatledger.server.token_entries import TokenEntry
-    from chatledger.server.tokens import TokenFile
+    from chatledger.server.callers.access import Caller
+    from chatledger.server.callers.token_entries import TokenEntry
+    from chatledger.server.callers.tokens import TokenFile
 
 _NEW_FILE = typer.Option("--tokens", metavar="FILE", help="File of the tokens, made if it is missing.")
 _FILE = typer.Option("--tokens", metavar="FILE", help="File of the tokens.")
@@ -69,8 +69,8 @@ def add(
             raise UsageError("give one of --user USER, --admin and --operator")
         if operator and scope is not None:
             raise UsageError("--operator has no --scope: such a token reads the metrics, and nothing else")
-        from chatledger.server.access import Caller
-        from chatledger.server.tokens import TokenFile
+        from chatledger.server.callers.access import Caller
+        from chatledger.server.callers.tokens import TokenFile
 
         caller = Caller(user, admin, tenant, "operator" if operator else scope or "write")
         file = TokenFile.create(tokens)
@@ -129,7 +129,7 @@ def revoke(
 
 
 def _file(tokens: str) -> TokenFile:
-    from chatledger.server.tokens import TokenFile
+    from chatledger.server.callers.tokens import TokenFile
 
     require_files([tokens])
     return TokenFile(tokens)

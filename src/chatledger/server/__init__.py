@@ -13,13 +13,13 @@
 
 from __future__ import annotations
 
-from chatledger.server.access import Authenticate, Caller, TokenScope
 from chatledger.server.app import create_app
-from chatledger.server.chosen_ids import IdsBy
+from chatledger.server.callers.access import Authenticate, Caller, TokenScope
+from chatledger.server.callers.chosen_ids import IdsBy
+from chatledger.server.callers.sessions import SessionFile
+from chatledger.server.callers.token_entries import TokenEntry
+from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
-from chatledger.server.sessions import SessionFile
-from chatledger.server.token_entries import TokenEntry
-from chatledger.server.tokens import TokenFile
 
 __all__ = [
     "Authenticate",

@@ -22,24 +22,24 @@ except ImportError:
 
 import chatledger
 from chatledger.ledger import Ledger, Opening
-from chatledger.server.access import Authenticate, Gate
-from chatledger.server.body_limit import BodyLimit
-from chatledger.server.chosen_ids import IDS_BY, IdsBy
+from chatledger.server.answers.json_response import JsonResponse
+from chatledger.server.callers.access import Authenticate, Gate
+from chatledger.server.callers.chosen_ids import IDS_BY, IdsBy
+from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
 from chatledger.server.deadline import Deadline
 from chatledger.server.failures import Failures
-from chatledger.server.json_request import InvalidBody
-from chatledger.server.json_response import JsonResponse
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.page import add_page_to
 from chatledger.server.paths import EncodedPaths, path_within
 from chatledger.server.problems import problem_of, problem_of_http
-from chatledger.server.renamed import naming_the_new, of_old_route
+from chatledger.server.requests.body_limit import BodyLimit
+from chatledger.server.requests.json_request import InvalidBody
+from chatledger.server.requests.renamed import naming_the_new, of_old_route
+from chatledger.server.requests.whole_body import WholeBody
 from chatledger.server.routes import add_to, methods_of
 from chatledger.server.shares import Share
 from chatledger.server.state import State
-from chatledger.server.tokens import TokenFile
-from chatledger.server.whole_body import WholeBody
 
 _ORIGIN = re.compile(r"https?://[^/*\s]+")
 _LEDGER = Kind("a Ledger, or what Ledger.open returns", Ledger, Opening)

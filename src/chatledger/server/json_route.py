@@ -12,8 +12,8 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from chatledger.server.json_request import JsonRequest
-from chatledger.server.json_response import respond
+from chatledger.server.answers.json_response import respond
+from chatledger.server.requests.json_request import JsonRequest
 
 
 class JsonRoute(APIRoute):

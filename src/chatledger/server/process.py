@@ -19,12 +19,12 @@ from starlette.requests import Request
 
 from chatledger.formats.registry import load_only
 from chatledger.ledger import Ledger
-from chatledger.server.access import LOOPBACK, Authenticate, Caller
 from chatledger.server.app import create_app
-from chatledger.server.chosen_ids import IdsBy
+from chatledger.server.callers.access import LOOPBACK, Authenticate, Caller
+from chatledger.server.callers.chosen_ids import IdsBy
+from chatledger.server.callers.local_only import LocalOnly
+from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
-from chatledger.server.local_only import LocalOnly
-from chatledger.server.tokens import TokenFile
 from chatledger.storage.rows.keys import Encryption, read_keys
 
 _OPTIONS = "CHATLEDGER_SERVE"

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from chatledger.server.json_response import to_json
+from chatledger.server.answers.json_response import to_json
 from chatledger.server.problems import body_of_request
 
 _READ = 16 * 1024

@@ -10,7 +10,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from chatledger.errors import InvalidArgument
-from chatledger.server.json_request import InvalidBody
+from chatledger.server.requests.json_request import InvalidBody
 from chatledger.server.state import state_of
 
 _USUAL_PAGE = 50

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatledger.models.weight import CALLER
-from chatledger.server.access import Caller
+from chatledger.server.callers.access import Caller
 
 _PLACE = "place"
 

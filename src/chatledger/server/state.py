@@ -13,12 +13,12 @@ from fastapi import Depends, Query, Request
 from chatledger.errors import StorageError
 from chatledger.ledger import Ledger
 from chatledger.repositories import scope_of
-from chatledger.server.access import SAFE, Authenticate, Caller
-from chatledger.server.chosen_ids import IdsBy
+from chatledger.server.answers.event_stream import EncodedOnce
+from chatledger.server.callers.access import SAFE, Authenticate, Caller
+from chatledger.server.callers.chosen_ids import IdsBy
+from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
-from chatledger.server.event_stream import EncodedOnce
 from chatledger.server.shares import HeldBodies, Places, enter
-from chatledger.server.tokens import TokenFile
 
 _BODIES, _CALLER_BODIES = 16, 4
 """The largest bodies that a process holds at once, in all and of one caller."""

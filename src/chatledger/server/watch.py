@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import Request
 
 from chatledger.errors import ChatLedgerError
-from chatledger.server.access import Caller
+from chatledger.server.callers.access import Caller
 from chatledger.server.problems import body_of, body_of_request
 from chatledger.server.state import caller_of, state_of
 

@@ -24,7 +24,7 @@ MADE_OF = {
     "ids.py erasure_digest": "the id of what was erased",
     "ids.py derived_id": "defines it",
     "cli/demo.py _perform": "a constant",
-    "server/chosen_ids.py made_of": "the user's id and the idempotency key",
+    "server/callers/chosen_ids.py made_of": "the user's id and the idempotency key",
     "server/conversations/conversations.py _new_id": "the user's id and the idempotency key",
     "server/conversations/items.py to_messages": "the conversation's id, the idempotency key and an index",
     "storage/append/request.py message_ids": "the thread's id, the idempotency key and an index",

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from chatledger.models import Thread
 from chatledger.models.json import JsonObject
-from chatledger.server.bodies import Body
+from chatledger.server.requests.bodies import Body
 
 MOST_ITEMS = 20
 """The most items of a request, as OpenAI has it."""

@@ -10,7 +10,7 @@ from chatledger.ids import derived_id, new_id
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Mark, Oldest, Thread
 from chatledger.models.weight import apart
-from chatledger.server.access import Caller
+from chatledger.server.callers.access import Caller
 from chatledger.server.conversations.bodies import NewConversation
 from chatledger.server.conversations.items import items_of, refuse_all_but_user_items, to_messages
 

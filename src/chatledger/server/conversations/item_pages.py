@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from chatledger.errors import MessageNotFound
 from chatledger.ledger import Ledger
 from chatledger.repositories import scope_of
+from chatledger.server.answers.pages import LARGEST, fitting, fitting_section, written
 from chatledger.server.conversations.items import Item, items_of_all, places_of
-from chatledger.server.pages import LARGEST, fitting, fitting_section, written
 from chatledger.storage.history.window_request import END, Window
 
 

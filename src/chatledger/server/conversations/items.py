@@ -18,10 +18,10 @@ from chatledger.models import ChatMessage
 from chatledger.models.json import text_bytes
 from chatledger.models.limits import MAX_KEY_BYTES
 from chatledger.models.weight import apart
-from chatledger.server.access import Caller
-from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
+from chatledger.server.answers.sizes import require_small
+from chatledger.server.callers.access import Caller
+from chatledger.server.callers.asking import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.conversations.item_types import ITEM_TYPES, MESSAGE, NO_ITEMS, UNKNOWN
-from chatledger.server.sizes import require_small
 
 _CODEC = get_codec("openai-responses")
 _NEEDED = {

@@ -9,6 +9,7 @@ from fastapi import Path, Query
 
 from chatledger.errors import InvalidArgument
 from chatledger.models.weight import apart
+from chatledger.server.answers.headers import IdempotencyKey
 from chatledger.server.conversations.bodies import (
     ConversationList,
     ConversationResource,
@@ -22,7 +23,6 @@ from chatledger.server.conversations.bodies import (
 from chatledger.server.conversations.conversations import KIND, create_conversation, find_conversation
 from chatledger.server.conversations.item_pages import find_item, read_page
 from chatledger.server.conversations.items import Item, items_of_all, refuse_all_but_user_items, to_messages
-from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import PathId
 from chatledger.server.state import Asking, Mine, Who

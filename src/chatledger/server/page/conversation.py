@@ -17,10 +17,10 @@ from chatledger.models.parts import MediaPart
 from chatledger.models.weight import apart, in_thread
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import History, history_of, with_draft
-from chatledger.server.json_response import plain
+from chatledger.server.answers.json_response import plain
+from chatledger.server.answers.pages import fitting_section
 from chatledger.server.page.html import HEADERS, encodable, html_router, link, page, pretty
 from chatledger.server.page.shown import Beside, Renderer
-from chatledger.server.pages import fitting_section
 from chatledger.server.paths import PathId
 from chatledger.server.state import Mine
 from chatledger.storage.history.window_request import Window as Asked

@@ -21,9 +21,9 @@ from starlette.types import Receive, Scope, Send
 from chatledger.errors import ChatLedgerError
 from chatledger.models.json import dumps
 from chatledger.models.weight import in_thread
+from chatledger.server.callers.request_cookies import PlainRoute
 from chatledger.server.page.static import VERSION
 from chatledger.server.problems import problem_of
-from chatledger.server.request_cookies import PlainRoute
 from chatledger.server.state import caller_of, state_of
 
 HEADERS = {

@@ -8,10 +8,10 @@ from fastapi import HTTPException, Request
 from starlette.responses import RedirectResponse, Response
 
 from chatledger.errors import InvalidArgument
-from chatledger.server.cookies import Cookie, cookie_of, secret_of
+from chatledger.server.callers.cookies import Cookie, cookie_of, secret_of
+from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.page.html import html_router, link, page
 from chatledger.server.state import state_of
-from chatledger.server.tokens import TokenFile
 
 router = html_router()
 _LONGEST_NEXT = 2_048

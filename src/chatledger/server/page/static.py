@@ -8,7 +8,7 @@ from importlib import resources
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
-from chatledger.server.request_cookies import PlainRoute
+from chatledger.server.callers.request_cookies import PlainRoute
 
 router = APIRouter(route_class=PlainRoute)
 _TYPES = {"page.css": "text/css", "page.js": "text/javascript"}

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from chatledger import errors
-from chatledger.server.json_response import JsonResponse
+from chatledger.server.answers.json_response import JsonResponse
 from chatledger.server.problems import openai as openai_errors
 
 _log = logging.getLogger("chatledger.server")

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from chatledger.models import Alternative, Branch, ChatMessage
 from chatledger.repositories import scope_of
-from chatledger.server.bodies import Body, Items, Whole, items
-from chatledger.server.headers import ExpectedMark
+from chatledger.server.answers.headers import ExpectedMark
+from chatledger.server.answers.pages import fitting, fitting_part, written
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting, fitting_part, written
 from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.query import Cursor, Limit
+from chatledger.server.requests.bodies import Body, Items, Whole, items
 from chatledger.server.state import Asking, Mine
 from chatledger.storage.repositories.alternatives import Alternatives
 from chatledger.storage.repositories.branches import branches_of

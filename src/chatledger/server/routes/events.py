@@ -14,11 +14,11 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 from chatledger.errors import ChatLedgerError
 from chatledger.models import ThreadChange
 from chatledger.models.windows import Cursor
-from chatledger.server.event_stream import COMMENT, PING, EventStream, event_of
-from chatledger.server.json_response import to_json
+from chatledger.server.answers.event_stream import COMMENT, PING, EventStream, event_of
+from chatledger.server.answers.json_response import to_json
+from chatledger.server.callers.request_cookies import PlainRoute
 from chatledger.server.paths import ThreadId
 from chatledger.server.problems import body_of
-from chatledger.server.request_cookies import PlainRoute
 from chatledger.server.state import Mine, Shared, State, Who
 from chatledger.server.watch import Watch, watching
 

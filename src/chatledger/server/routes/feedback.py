@@ -10,14 +10,14 @@ from pydantic import BeforeValidator, Field
 
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary
 from chatledger.models.feedback import Score
-from chatledger.server.bodies import Body, Items, all_items, items, whole
-from chatledger.server.chosen_ids import refuse_chosen
-from chatledger.server.headers import IdempotencyKey
+from chatledger.server.answers.headers import IdempotencyKey
+from chatledger.server.answers.pages import fitting_page
+from chatledger.server.answers.sizes import Metadata, Name, Title
+from chatledger.server.callers.chosen_ids import refuse_chosen
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting_page
 from chatledger.server.paths import FeedbackId
 from chatledger.server.query import Limit
-from chatledger.server.sizes import Metadata, Name, Title
+from chatledger.server.requests.bodies import Body, Items, all_items, items, whole
 from chatledger.server.state import Asking, Mine, Shared, Who
 from chatledger.server.times import Time
 

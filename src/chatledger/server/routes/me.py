@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from pydantic import BaseModel, Field
 
-from chatledger.server.access import TokenScope
+from chatledger.server.callers.access import TokenScope
 from chatledger.server.json_route import json_router
 from chatledger.server.state import Who
 

@@ -15,18 +15,33 @@ from chatledger.models import Appended, ChatMessage, Cursor, Newest, NewThread, 
 from chatledger.models.weight import apart
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import History, history_of
-from chatledger.server.asking import refuse_all_but_questions, refuse_beyond_ask
-from chatledger.server.bodies import Append, Items, LostValue, Message, MessagePage, Stored, ThreadFields, items
-from chatledger.server.chosen_ids import chooses, refuse_chosen, require_own_runs
-from chatledger.server.headers import ExpectedState, IdempotencyKey
+from chatledger.server.answers.headers import ExpectedState, IdempotencyKey
+from chatledger.server.answers.pages import (
+    fitting_part,
+    fitting_section,
+    require_fitting,
+    require_small_answer,
+    whole_answer,
+)
+from chatledger.server.answers.sizes import require_small
+from chatledger.server.callers.asking import refuse_all_but_questions, refuse_beyond_ask
+from chatledger.server.callers.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting_part, fitting_section, require_fitting, require_small_answer, whole_answer
 from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.query import Cursor as CursorQuery
 from chatledger.server.query import Limit
-from chatledger.server.sizes import require_small
+from chatledger.server.requests.bodies import (
+    Append,
+    Items,
+    LostValue,
+    Message,
+    MessagePage,
+    Stored,
+    ThreadFields,
+    items,
+)
+from chatledger.server.requests.turns import TokensQuery, TurnsQuery, newest_turns, require_one
 from chatledger.server.state import Asking, Mine, Shared, Who
-from chatledger.server.turns import TokensQuery, TurnsQuery, newest_turns, require_one
 from chatledger.storage.history.window_request import Window
 
 router = json_router(prefix="/threads/{thread_id}/messages", tags=["messages"])

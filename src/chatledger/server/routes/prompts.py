@@ -11,12 +11,12 @@ from chatledger.formats.history import prompt, require_provider
 from chatledger.models import Newest, Tokens
 from chatledger.models.weight import apart
 from chatledger.repositories import scope_of
-from chatledger.server.bodies import Prompt
+from chatledger.server.answers.pages import require_fitting, require_small_answer, whole_answer
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import require_fitting, require_small_answer, whole_answer
 from chatledger.server.paths import ThreadId
+from chatledger.server.requests.bodies import Prompt
+from chatledger.server.requests.turns import TokensQuery, TurnsQuery, newest_turns, require_one
 from chatledger.server.state import Mine, Shared
-from chatledger.server.turns import TokensQuery, TurnsQuery, newest_turns, require_one
 from chatledger.storage.history.window_request import Window
 
 router = json_router(prefix="/threads/{thread_id}", tags=["messages"])

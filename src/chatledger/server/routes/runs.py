@@ -10,14 +10,14 @@ from pydantic import Field
 
 from chatledger.models import Run, RunStatus, Usage
 from chatledger.models.json import Json
-from chatledger.server.bodies import Body, Items, items
-from chatledger.server.chosen_ids import made_of, refuse_chosen
-from chatledger.server.headers import IdempotencyKey
+from chatledger.server.answers.headers import IdempotencyKey
+from chatledger.server.answers.pages import fitting_page
+from chatledger.server.answers.sizes import Metadata, Name
+from chatledger.server.callers.chosen_ids import made_of, refuse_chosen
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting_page
 from chatledger.server.paths import RunId, ThreadId
 from chatledger.server.query import Limit
-from chatledger.server.sizes import Metadata, Name
+from chatledger.server.requests.bodies import Body, Items, items
 from chatledger.server.state import Mine, Shared, Who
 
 router = json_router(tags=["runs"])

@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Query
 
 from chatledger.models import Hit
-from chatledger.server.bodies import Items, items
+from chatledger.server.answers.pages import fitting_page
 from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting_page
 from chatledger.server.query import Limit
+from chatledger.server.requests.bodies import Items, items
 from chatledger.server.state import OfUser
 from chatledger.server.times import Time
 

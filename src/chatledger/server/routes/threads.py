@@ -13,8 +13,15 @@ from chatledger.ids import new_id
 from chatledger.ledger import Ledger
 from chatledger.models import Deleted, Thread
 from chatledger.rules.synthetic_results import INTERRUPTED
-from chatledger.server.asking import refuse_beyond_ask
-from chatledger.server.bodies import (
+from chatledger.server.answers.headers import IdempotencyKey, without_quotes
+from chatledger.server.answers.pages import fitting_page
+from chatledger.server.answers.sizes import Title, require_small_metadata
+from chatledger.server.callers.asking import refuse_beyond_ask
+from chatledger.server.callers.chosen_ids import made_of, refuse_chosen
+from chatledger.server.json_route import json_router
+from chatledger.server.paths import ThreadId
+from chatledger.server.query import Limit
+from chatledger.server.requests.bodies import (
     Body,
     Items,
     NewThread,
@@ -24,13 +31,6 @@ from chatledger.server.bodies import (
     Whole,
     items,
 )
-from chatledger.server.chosen_ids import made_of, refuse_chosen
-from chatledger.server.headers import IdempotencyKey, without_quotes
-from chatledger.server.json_route import json_router
-from chatledger.server.pages import fitting_page
-from chatledger.server.paths import ThreadId
-from chatledger.server.query import Limit
-from chatledger.server.sizes import Title, require_small_metadata
 from chatledger.server.state import Asking, Mine, OfUser, Shared, Who
 from chatledger.server.times import Time
 

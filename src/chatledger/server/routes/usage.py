@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from fastapi import Query
 
 from chatledger.models import LedgerStats, UsageSummary
-from chatledger.server.bodies import Items, all_items
 from chatledger.server.json_route import json_router
+from chatledger.server.requests.bodies import Items, all_items
 from chatledger.server.state import OfUser
 from chatledger.server.times import Time
 

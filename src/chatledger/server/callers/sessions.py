@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from chatledger.server.private_files import alone, state_of, write
+from chatledger.server.callers.private_files import alone, state_of, write
+from chatledger.server.callers.token_entries import hash_of
 from chatledger.server.problems import TokensUnreadable
-from chatledger.server.token_entries import hash_of
 from chatledger.storage.drivers.private_file import NotPrivate, read_private
 
 IDLE = 12 * 3600

@@ -17,7 +17,7 @@ from chatledger.models.json import MAX_DEPTH, Place
 from chatledger.models.json_scan import scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 from chatledger.models.weight import in_thread
-from chatledger.server.request_cookies import PlainRequest
+from chatledger.server.callers.request_cookies import PlainRequest
 from chatledger.server.shares import enter
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from chatledger.models import ChatMessage
 from chatledger.models.json import JsonObject, json_bytes, text_bytes
 from chatledger.models.json_scan import scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
-from chatledger.server.json_response import to_json
+from chatledger.server.answers.json_response import to_json
 
 LARGEST_MESSAGE = 4 * 1024 * 1024
 """Maximum bytes of a message, as JSON in ASCII."""

@@ -14,8 +14,8 @@ from chatledger.models import ChatMessage, Page
 from chatledger.models.json import TooManyValues, at_most_values
 from chatledger.models.weight import apart
 from chatledger.repositories import scope_of
-from chatledger.server.json_response import in_pieces, to_json
-from chatledger.server.sizes import LARGEST_MESSAGE
+from chatledger.server.answers.json_response import in_pieces, to_json
+from chatledger.server.answers.sizes import LARGEST_MESSAGE
 from chatledger.storage.history.sizes import stored_sizes
 from chatledger.storage.history.tokens import CountTokens, estimate_tokens
 from chatledger.storage.history.window_request import END, Section, Window

@@ -8,8 +8,8 @@ from fastapi import Query
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Tokens, Turns
+from chatledger.server.answers.pages import counting
 from chatledger.server.client_limits import ServerLimits
-from chatledger.server.pages import counting
 
 MOST_TOKENS = 1_000_000
 """Maximum of `tokens`, since a window by tokens is not limited by a number of messages."""

@@ -12,9 +12,9 @@ from chatledger.models import Appended, ChatMessage, Page, Repair, RulesLevel
 from chatledger.models.json import Json
 from chatledger.models.messages import LENIENT
 from chatledger.repositories.history import History
-from chatledger.server.pages import LARGEST, too_large, written
+from chatledger.server.answers.pages import LARGEST, too_large, written
+from chatledger.server.answers.sizes import Metadata, Title, require_short_names
 from chatledger.server.problems import title_of
-from chatledger.server.sizes import Metadata, Title, require_short_names
 from chatledger.storage.append.request import OnOpenCalls
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from chatledger.errors import InvalidArgument, RunNotFound
 from chatledger.ids import derived_id
 from chatledger.ledger import Ledger
 from chatledger.repositories import scope_of
-from chatledger.server.access import Caller
+from chatledger.server.callers.access import Caller
 from chatledger.storage.repositories.runs import find_runs
 
 IdsBy: TypeAlias = Literal["client", "server"]

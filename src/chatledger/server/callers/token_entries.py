@@ -10,7 +10,7 @@ from typing import Any
 
 from chatledger.arguments import STR_OR_NONE, require
 from chatledger.errors import InvalidArgument
-from chatledger.server.access import Caller
+from chatledger.server.callers.access import Caller
 from chatledger.storage.databases.scope import DEFAULT_TENANT
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -12,7 +12,7 @@ from starlette.types import Send
 
 from chatledger.models import ThreadChange
 from chatledger.models.weight import apart
-from chatledger.server.json_response import to_json
+from chatledger.server.answers.json_response import to_json
 
 PING = 15.0
 """Seconds after which an idle stream sends a comment, so that nobody between takes it for dead."""

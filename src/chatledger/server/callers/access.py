@@ -20,9 +20,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from chatledger.arguments import BOOL, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import ChatLedgerError, InvalidArgument
 from chatledger.ledger import Ledger
+from chatledger.server.callers.request_cookies import PlainRequest
 from chatledger.server.paths import path_within
 from chatledger.server.problems import OutOfScope, problem, problem_of
-from chatledger.server.request_cookies import PlainRequest
 from chatledger.storage.databases.scope import DEFAULT_TENANT
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")

@@ -16,12 +16,12 @@ from typing import Any
 from starlette.requests import Request
 
 from chatledger.errors import InvalidArgument
-from chatledger.server.access import Caller
-from chatledger.server.cookies import secret_of
-from chatledger.server.private_files import alone, state_of, write
+from chatledger.server.callers.access import Caller
+from chatledger.server.callers.cookies import secret_of
+from chatledger.server.callers.private_files import alone, state_of, write
+from chatledger.server.callers.sessions import SessionFile
+from chatledger.server.callers.token_entries import FORM, TokenEntry, hash_of
 from chatledger.server.problems import TokensUnreadable
-from chatledger.server.sessions import SessionFile
-from chatledger.server.token_entries import FORM, TokenEntry, hash_of
 from chatledger.storage.drivers.private_file import NotPrivate, read_private
 
 _PREFIX = "cl_"

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 
-from chatledger.server.access import LOOPBACK, without_port
-from chatledger.server.request_cookies import read_cookies
+from chatledger.server.callers.access import LOOPBACK, without_port
+from chatledger.server.callers.request_cookies import read_cookies
 
 
 class Cookie(NamedTuple):

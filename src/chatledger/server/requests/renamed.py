@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.routing import compile_path
 
-from chatledger.server.json_request import InvalidBody
 from chatledger.server.paths import path_within
+from chatledger.server.requests.json_request import InvalidBody
 
 FIELDS: Mapping[str, Mapping[str, str]] = {
     "read_messages": {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chatledger.models import ChatMessage, OpaquePart, ThinkPart
-from chatledger.server.access import Caller
+from chatledger.server.callers.access import Caller
 from chatledger.server.problems import OutOfScope
 
 _OF_A_QUESTION = frozenset({"role", "content", "name", "message_id", "custom_data"})

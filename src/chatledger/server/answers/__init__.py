@@ -1,0 +1,1 @@
+"""What an answer holds, and how large it may be."""

@@ -1,0 +1,1 @@
+"""What a request holds, and how large it may be."""
