@@ -154,7 +154,7 @@ def read_forms_of_any_size() -> None:
 
 
 def read_bodies_of_any_number_of_values() -> None:
-    from chatledger.models.json_scan import Count
+    from chatledger.models.json import Count
     from chatledger.server.requests import json_request
 
     put(json_request, scan=lambda body, *, deepest: Count())

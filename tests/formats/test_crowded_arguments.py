@@ -13,7 +13,7 @@ from chatledger.formats.history import encode
 from chatledger.formats.model_view import model_view, provider_names
 from chatledger.formats.registry import BUILT_IN, get_codec
 from chatledger.models import Loss, Repair
-from chatledger.models.json_scan import scan
+from chatledger.models.json import scan
 from chatledger.models.limits import MOST_VALUES
 
 TEXT = '{"a":[' + "1," * MOST_VALUES + "1]}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatledger.models.json_scan import _PIECE, is_crowded, read_text, scan
+from chatledger.models.json import _PIECE, is_crowded, read_text, scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 
 LONG = "9" * 4_299

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from chatledger import ChatMessage, Feedback, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall
-from chatledger.models.trusted import build, copy_with, revive, revive_all
+from chatledger.models.base import build, copy_with, revive, revive_all
 from chatledger.types import Violation
 
 FULL = ChatMessage(

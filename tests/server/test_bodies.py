@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from chatledger import ChatMessage, Ledger
-from chatledger.models.json_scan import _PIECE, scan
+from chatledger.models.json import _PIECE, scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 from chatledger.server import Caller, TokenFile, create_app, state
 from chatledger.server.requests import json_request

@@ -25,7 +25,7 @@ from chatledger.formats.history import prompt
 from chatledger.formats.openai_responses import as_items
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Cursor, Newest, Oldest, RulesLevel, Turns
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 from chatledger.models.windows import Window
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import History

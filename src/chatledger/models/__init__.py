@@ -1,9 +1,8 @@
 """Frozen models of the ledger's objects. They know neither SQL nor the formats of providers."""
 
+from chatledger.models.changes import ChangeKind, Erasure, ErasureKind, Revision, ThreadChange, ThreadChangeKind
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
-from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
-from chatledger.models.hits import Hit, HitField
 from chatledger.models.json import Json, JsonObject, JsonValue
 from chatledger.models.kv import KvValue, Put
 from chatledger.models.limits import Limits
@@ -14,16 +13,17 @@ from chatledger.models.messages import (
     ROLES,
     CallPlace,
     ChatMessage,
+    Messages,
+    Payload,
     State,
     ToolCall,
     Violation,
     continues,
     is_redacted,
 )
-from chatledger.models.metrics import Metrics
-from chatledger.models.open_drafts import OpenDraft
+from chatledger.models.metrics import Metrics, Progress
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.models.pages import Appended, Encoded, Loss, Page, Repair
+from chatledger.models.pages import Appended, Encoded, Hit, HitField, Loss, OpenDraft, Page, Repair
 from chatledger.models.parts import (
     AudioPart,
     FilePart,
@@ -35,9 +35,6 @@ from chatledger.models.parts import (
     ThinkPart,
     VideoPart,
 )
-from chatledger.models.payload import Messages, Payload
-from chatledger.models.progress import Progress
-from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
 from chatledger.models.summaries import (
     FeedbackComparison,
@@ -47,7 +44,6 @@ from chatledger.models.summaries import (
     RunPrices,
     UsageSummary,
 )
-from chatledger.models.thread_changes import ThreadChange, ThreadChangeKind
 from chatledger.models.threads import Alternative, Branch, Deleted, NewThread, RulesLevel, Thread
 from chatledger.models.windows import Cursor, Mark, Newest, Oldest, Position, Tokens, Turns
 

@@ -6,14 +6,16 @@ None, `""`, `[]` and `[TextPart(text="")]` are four different contents, and come
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from chatledger.models.base import Model, Text, UtcDatetime
+from chatledger.arguments import STR_OR_NONE, require
+from chatledger.models.base import Model, Text, UtcDatetime, copy_with
 from chatledger.models.json import Json, JsonObject
 from chatledger.models.parts import Part, TextPart, ThinkPart
-from chatledger.models.trusted import copy_with
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "custom"})
 
@@ -192,3 +194,23 @@ def is_redacted(message: ChatMessage) -> bool:
 
 def _reasoning(parts: list[Part] | None, *kinds: type[TextPart | ThinkPart]) -> str:
     return "".join(part.text for part in parts or () if isinstance(part, (TextPart, ThinkPart)) and type(part) in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Messages in a provider's or framework's format, to append or to sync.
+
+    await ledger.messages.append(thread_id, Payload([{"role": "user", "content": "Hi"}], "openai-chat"))
+    """
+
+    value: object
+    """The list of the format's messages, as dicts or as the framework's objects."""
+    format: str | None = None
+    """The name of the format. None: the ledger detects it, or raises UnknownFormat."""
+
+    def __post_init__(self) -> None:
+        require(STR_OR_NONE, format=self.format)
+
+
+Messages: TypeAlias = ChatMessage | Sequence[ChatMessage] | Payload
+"""What an append takes. A bare text is refused: nobody could say whose it is."""

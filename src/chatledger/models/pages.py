@@ -1,13 +1,14 @@
-"""Results of reads and writes: pages, histories, and the outcome of an append."""
+"""Results of reads and writes: pages, histories, hits, drafts that are open, and the outcome of an append."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from chatledger.errors import DamagedCell, EncryptionError, InvalidArgument
+from chatledger.models.base import Model, UtcDatetime
 from chatledger.models.messages import ChatMessage
 from chatledger.models.windows import Mark
 
@@ -103,3 +104,60 @@ class Encoded:
         changes nothing. This takes about twice the time of writing the payload.
         """
         return self._find_losses()  # threads that are first at the same time find the same
+
+
+HitField: TypeAlias = Literal["text", "result", "tool_name", "arguments", "title"]
+"""Where a hit was found: the text of a message, the text of a tool's result, the name of a called tool, the arguments
+of a call, or the title of a thread.
+"""
+
+
+class Hit(Model):
+    """A message, or the title of a thread, that a search found, and the words around the match."""
+
+    thread_id: str
+    """The thread."""
+    title: str | None = None
+    """The title of the thread."""
+    branch: int | None = None
+    """The branch that stores the message. None for a hit in a title."""
+    seq: int | None = None
+    """The position of the message on the active branch. None for a hit in a title."""
+    message_id: str | None = None
+    """The id of the message, if it has one."""
+    role: str | None = None
+    """The role of the message. None for a hit in a title."""
+    created_at: UtcDatetime
+    """The time of the message; for a hit in a title, the time at which the thread was created."""
+    field: HitField
+    """Where the match is. A message with several matches is one hit, of the first match."""
+    before: str
+    """Up to 40 characters before the match, as they are stored."""
+    match: str
+    """The match, as it is stored: with its own case, width and blanks."""
+    after: str
+    """Up to 40 characters after the match, as they are stored."""
+
+    @property
+    def snippet(self) -> str:
+        """The match with the words around it."""
+        return self.before + self.match + self.after
+
+
+class OpenDraft(Model):
+    """The place of a message that is still being written, or was abandoned by its writer."""
+
+    thread_id: str
+    """The thread of the message."""
+    branch: int
+    """The branch that the message ends."""
+    seq: int
+    """The position of the message."""
+    message_id: str | None
+    """The id of the message."""
+    run_id: str | None
+    """The run of the message, if it has one."""
+    created_at: UtcDatetime
+    """The time of the message in UTC."""
+    since: UtcDatetime
+    """The time of the last write of the message, in UTC."""

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from chatledger.errors import DecodeError
 from chatledger.ids import derived_id, deriving
 from chatledger.models import ChatMessage, Loss, RulesLevel
+from chatledger.models.base import copy_with
 from chatledger.models.json import JsonValue, dumps
-from chatledger.models.trusted import copy_with
 from chatledger.transfer.detect import DEFAULT_FORMAT, ShapeOfFile
 from chatledger.transfer.envelope import Envelope, Location, Parcel, take_out, to_metadata
 from chatledger.transfer.fields import find_value, read_id, read_time

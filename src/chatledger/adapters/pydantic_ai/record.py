@@ -14,9 +14,9 @@ from chatledger.adapters.extra import importing
 from chatledger.errors import DecodeError, EncodeError, ThreadNotFound
 from chatledger.formats.pydantic_ai.codec import CODEC
 from chatledger.models import ChatMessage, KvValue, continues
+from chatledger.models.base import copy_with
 from chatledger.models.json import JsonValue, dumps
 from chatledger.models.limits import MAX_KEY_BYTES
-from chatledger.models.trusted import copy_with
 from chatledger.repositories import Repositories
 from chatledger.transaction import Transaction
 

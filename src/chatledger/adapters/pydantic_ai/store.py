@@ -20,7 +20,7 @@ from chatledger.errors import (
 )
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Newest, Put, RulesLevel
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.branches import fork_at

@@ -19,7 +19,7 @@ from chatledger.formats.wire.parts import (
     thoughts_of,
 )
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
-from chatledger.models.trusted import build, copy_with
+from chatledger.models.base import build, copy_with
 
 
 def fit(message: ChatMessage) -> ChatMessage | None:

@@ -14,7 +14,7 @@ from chatledger.formats.anthropic.parts import NAME
 from chatledger.formats.wire.arguments import fit_arguments
 from chatledger.formats.wire.parts import ANTHROPIC, signer_of, split_data_uri
 from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
-from chatledger.models.trusted import build, copy_with
+from chatledger.models.base import build, copy_with
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _IMAGES = {f"image/{kind}": f"image/{kind}" for kind in ("jpeg", "png", "gif", "webp")} | {"image/jpg": "image/jpeg"}

@@ -13,8 +13,7 @@ from chatledger.formats.google_adk.parts import MODEL, is_base64
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.parts import GOOGLE, Medium, signed_by, signer_of, split_data_uri, thoughts_of
 from chatledger.models import LENIENT, ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
-from chatledger.models.json import MAX_DEPTH, json_problem
-from chatledger.models.json_scan import read_text
+from chatledger.models.json import MAX_DEPTH, json_problem, read_text
 
 _ROLES = ("user", "assistant", "tool")
 _DEPTH = MAX_DEPTH - 16

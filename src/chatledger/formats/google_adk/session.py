@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from chatledger.models import ChatMessage
+from chatledger.models.base import copy_with
 from chatledger.models.limits import MAX_KEY_BYTES
-from chatledger.models.trusted import copy_with
 
 _NAMESPACE = "google-adk"
 _STATE = "state/"

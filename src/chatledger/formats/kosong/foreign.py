@@ -23,8 +23,8 @@ from chatledger.models import (
     ToolCall,
     VideoPart,
 )
+from chatledger.models.base import copy_with
 from chatledger.models.json import dumps
-from chatledger.models.trusted import copy_with
 
 Content = str | list[Part] | None
 

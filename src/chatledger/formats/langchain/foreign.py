@@ -13,8 +13,8 @@ from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.parts import ANTHROPIC, OPENAI, signer_of, thoughts_of
 from chatledger.formats.wire.residual import EXTRA, FORM
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.base import build
 from chatledger.models.json import JsonObject
-from chatledger.models.trusted import build
 
 _FORMS = {ANTHROPIC: THINKING, OPENAI: SUMMARY}
 """The form of signed reasoning that only the integration of its provider accepts."""

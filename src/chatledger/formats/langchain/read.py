@@ -29,8 +29,8 @@ from chatledger.formats.wire.parts import by_index
 from chatledger.formats.wire.plain import as_json, dumped
 from chatledger.formats.wire.residual import keep, keep_deep
 from chatledger.models import ChatMessage, Loss, Part, ToolCall
+from chatledger.models.base import copy_with
 from chatledger.models.json import JsonObject, JsonValue
-from chatledger.models.trusted import copy_with
 
 _NAMES = re.compile(r"\.type|\.data\.(type|name|id|role|tool_call_id)|\.data\.(invalid_)?tool_calls\[\d+\]\.(id|name)")
 """The paths of ids and names in a message."""

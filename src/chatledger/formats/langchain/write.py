@@ -15,8 +15,7 @@ from chatledger.formats.langchain.parts import write_block
 from chatledger.formats.wire.parts import signed_by
 from chatledger.formats.wire.residual import FORM, keep_deep, nested, restore, restore_deep
 from chatledger.models import ChatMessage, Part, ThinkPart, ToolCall
-from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem
-from chatledger.models.json_scan import read_text
+from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem, read_text
 
 NAME = "langchain"
 

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 from chatledger.formats.losses import codes
 from chatledger.formats.losses.compare_parts import Channel, Thoughts, calls_of, channel_of, compare_parts
 from chatledger.models import ChatMessage, ThinkPart, ToolCall
-from chatledger.models.json import JsonValue, same_json
-from chatledger.models.json_scan import read_text
+from chatledger.models.json import JsonValue, read_text, same_json
 
 Found: TypeAlias = tuple[int, str, str]
 Source: TypeAlias = Sequence[tuple[int, ChatMessage]]

@@ -22,8 +22,8 @@ from chatledger.formats.codec import Codec, Origins, Written
 from chatledger.formats.losses.codes import LEFT_OUT, MADE_UP, MERGED, ORDER, SPLIT
 from chatledger.formats.losses.compare import compare
 from chatledger.models import ChatMessage, Loss, OpaquePart, Part, ToolCall
+from chatledger.models.base import copy_with
 from chatledger.models.json import MAX_DEPTH, JsonValue, dumps, json_problem
-from chatledger.models.trusted import copy_with
 
 _DEPTH = MAX_DEPTH - 16
 """The depth that remains when a payload nests a value in its own envelope and in one that carries it."""

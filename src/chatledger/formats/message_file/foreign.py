@@ -25,8 +25,7 @@ from chatledger.formats.message_file.write import (
     write_outputs,
 )
 from chatledger.models import BACK, ChatMessage, TextPart, ToolCall
-from chatledger.models.json import MAX_DEPTH, JsonObject, json_problem
-from chatledger.models.json_scan import read_text
+from chatledger.models.json import MAX_DEPTH, JsonObject, json_problem, read_text
 from chatledger.rules.judge import OpenCalls
 from chatledger.rules.tip import OpenCall
 

@@ -20,7 +20,7 @@ from chatledger.formats.wire.parts import ANTHROPIC as SIGNED_BY_ANTHROPIC
 from chatledger.formats.wire.parts import signer_of
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 
 
 def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:

@@ -16,7 +16,7 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.repairs import RepairLog
 from chatledger.formats.wire.residual import nested, own_residual
 from chatledger.models import CONTINUES, ChatMessage, Part, TextPart, continues
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 
 
 def in_turns(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:

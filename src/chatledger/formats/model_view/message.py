@@ -9,9 +9,8 @@ from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.wire.arguments import as_object, fit_arguments
 from chatledger.models import ROLES, ChatMessage, ToolCall
-from chatledger.models.json import dumps
-from chatledger.models.json_scan import is_crowded
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
+from chatledger.models.json import dumps, is_crowded
 
 
 def repair_message(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage | None:

@@ -13,7 +13,7 @@ from chatledger.formats.openai_chat.parts import CUSTOM, audio_object
 from chatledger.formats.openai_chat.write import NAME, is_function_call, is_function_result, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import AudioPart, ChatMessage, Part
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 
 _SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
 _AUDIO = ("wav", "mp3")

@@ -18,7 +18,7 @@ from chatledger.formats.openai_responses.items import ARGUMENTS, FUNCTION_CALL, 
 from chatledger.formats.openai_responses.write import INPUT, ITEMS, NAME, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 
 
 def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:

@@ -16,7 +16,7 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.provider import MADE_ID, Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 from chatledger.rules import OpenCall, Tip, closing_results
 from chatledger.rules.judge import OpenCalls
 

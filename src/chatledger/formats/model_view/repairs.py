@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatledger.models import ChatMessage, Repair
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 
 CUSTOM = "custom"  # left out: it is for display only
 PARTIAL = "partial"  # left out: it is incomplete

@@ -12,8 +12,8 @@ from chatledger.formats.openai_chat.write import NAME, ROLES, is_function_call
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.parts import split_data_uri
 from chatledger.models import AudioPart, ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ToolCall
+from chatledger.models.base import build
 from chatledger.models.json import dumps
-from chatledger.models.trusted import build
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 """The names of participants that the API accepts."""

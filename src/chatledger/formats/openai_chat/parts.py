@@ -13,8 +13,8 @@ from chatledger.formats.wire.fields import as_object, object_at, optional_text_a
 from chatledger.formats.wire.parts import data_uri, is_data_uri, opaque
 from chatledger.formats.wire.residual import FORM, keep, keep_envelope, nested, restore, restore_envelope
 from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.base import build
 from chatledger.models.json import JsonValue
-from chatledger.models.trusted import build
 
 REFUSAL = "refusal"
 THINKING = "thinking"

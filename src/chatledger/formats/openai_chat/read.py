@@ -22,8 +22,8 @@ from chatledger.formats.wire.fields import as_object, built, nameless, optional_
 from chatledger.formats.wire.plain import dump_all, dump_given, dumped, plain_value, require_json
 from chatledger.formats.wire.residual import keep, nested
 from chatledger.models import ChatMessage, Part, ToolCall
+from chatledger.models.base import copy_with
 from chatledger.models.json import JsonValue
-from chatledger.models.trusted import copy_with
 
 ROOT = "messages"
 _FIELDS = {"role", "content", "reasoning", "name", "tool_calls", "tool_call_id", "format", "residual"}

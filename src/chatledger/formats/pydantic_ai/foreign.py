@@ -9,7 +9,7 @@ from __future__ import annotations
 from chatledger.formats.pydantic_ai.names import NAME
 from chatledger.formats.wire.parts import Medium, id_of, signed_by, signer_of, split_data_uri, thoughts_of
 from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart
-from chatledger.models.trusted import build
+from chatledger.models.base import build
 
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "tool": "tool"}
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chatledger.models.json import JsonObject, JsonValue, dumps, json_problem, loads
-from chatledger.models.json_scan import read_text
+from chatledger.models.json import JsonObject, JsonValue, dumps, json_problem, loads, read_text
 
 RAW = "_raw"
 """The only key of an object that was made of other arguments; it holds their text."""

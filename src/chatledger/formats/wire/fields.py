@@ -7,8 +7,8 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.models import LENIENT, ChatMessage
+from chatledger.models.base import blank, revive
 from chatledger.models.json import JsonValue
-from chatledger.models.trusted import blank, revive
 
 _NAMES = {
     type(None): "null",

@@ -9,8 +9,7 @@ from pydantic import AfterValidator
 
 from chatledger.errors import LimitExceeded
 from chatledger.models import ChatMessage
-from chatledger.models.json import JsonObject, json_bytes, text_bytes
-from chatledger.models.json_scan import scan
+from chatledger.models.json import JsonObject, json_bytes, scan, text_bytes
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 from chatledger.server.answers.json_response import to_json
 

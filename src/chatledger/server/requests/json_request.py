@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope
 
-from chatledger.models.json import MAX_DEPTH, Place
-from chatledger.models.json_scan import scan
+from chatledger.models.json import MAX_DEPTH, Place, scan
 from chatledger.models.limits import MOST_DIGITS, MOST_VALUES
 from chatledger.models.weight import in_thread
 from chatledger.server.callers.request_cookies import PlainRequest

@@ -16,7 +16,7 @@ from sqlalchemy import and_, delete, update
 from chatledger.errors import MessageNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation, is_redacted
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 from chatledger.storage.append.draft_rows import overwrite
 from chatledger.storage.append.gone import new_digests, with_digests
 from chatledger.storage.changes.record import find_given_up, load_bodies, load_changes, replace_body

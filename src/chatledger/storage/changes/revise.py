@@ -16,7 +16,7 @@ from sqlalchemy import and_, func, update
 from chatledger.errors import InvalidArgument, MessageNotFound, RuleViolation
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Revision, RulesLevel, ToolCall, Violation
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 from chatledger.rules import arguments_not_json
 from chatledger.storage.append.draft_rows import overwrite
 from chatledger.storage.append.request import AppendRequest

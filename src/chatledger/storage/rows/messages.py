@@ -32,10 +32,9 @@ from chatledger.models import (
     VideoPart,
     Violation,
 )
-from chatledger.models.base import Model, refuse_own_fields
+from chatledger.models.base import Model, blank, build, refuse_own_fields, revive_all
 from chatledger.models.json import dumps
 from chatledger.models.kv import Put
-from chatledger.models.trusted import blank, build, revive_all
 from chatledger.storage.drivers.asyncpg import LONG, apart, aside
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.encryption import TABLES, Tenant, damaged_cell

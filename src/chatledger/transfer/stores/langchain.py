@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from chatledger.formats.codec import Decoded
 from chatledger.ids import deriving
 from chatledger.models import RulesLevel
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 from chatledger.transfer.stores.store import OneTable, SourceRow, SourceSession
 
 TABLE = "message_store"

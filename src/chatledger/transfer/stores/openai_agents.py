@@ -17,7 +17,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded
 from chatledger.ids import deriving
 from chatledger.models import RulesLevel
-from chatledger.models.trusted import copy_with
+from chatledger.models.base import copy_with
 from chatledger.transfer.stores.store import OneTable, SourceRow, SourceSession
 
 TABLE = "agent_messages"

@@ -1,12 +1,33 @@
-"""A change of a thread, as `messages.follow` yields it."""
+"""What happened to a thread: a changed message, a change that is followed, and the record of an erasure."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from chatledger.models.base import Model
+from chatledger.models.base import Model, UtcDatetime
 from chatledger.models.messages import ChatMessage
 from chatledger.models.windows import Cursor
+
+ChangeKind: TypeAlias = Literal["revised", "retracted", "popped"]
+"""How a stored message changed: it was revised, removed by a retraction, or removed by a pop or a rewind."""
+
+
+class Revision(Model):
+    """One change of a stored message. Each change takes a position of its branch, which no message has."""
+
+    kind: ChangeKind
+    """How the message changed."""
+    message: ChatMessage | None
+    """The message as it was before the change. After a redaction it is None, or the redacted message if the change
+    removed the message.
+    """
+    branch: int
+    """The branch on which the change took a position."""
+    seq: int
+    """The position that the change took."""
+    created_at: UtcDatetime
+    """The time of the change in UTC."""
+
 
 ThreadChangeKind: TypeAlias = Literal["appended", "grown", "completed", "revised", "retracted", "rewound", "activated"]
 """What happened on the active branch. ThreadChange explains each word."""
@@ -45,3 +66,31 @@ class ThreadChange(Model):
     """The id of the message; None for `rewound` and `activated`."""
     message: ChatMessage | None = None
     """The message as it is stored now; None for `retracted`, `rewound` and `activated`."""
+
+
+ErasureKind: TypeAlias = Literal["thread", "user", "tenant"]
+"""What was erased: one thread, a user, or a tenant."""
+
+
+class Erasure(Model):
+    """A tombstone: the record that something was erased. It holds no content and no id of the erased object."""
+
+    erasure_id: str
+    """The id of the tombstone."""
+    kind: ErasureKind
+    """What was erased."""
+    subject: str
+    """A digest of the erased id, keyed by a random secret of the tenant. `erasures.find`
+    finds the tombstone by it.
+    """
+    rows: dict[str, int]
+    """The number of erased rows by table name."""
+    scores: int
+    """The number of scores that were kept, as numbers, for `feedback.summary`."""
+    created_at: UtcDatetime
+    """The time of the erasure in UTC."""
+
+    @property
+    def total(self) -> int:
+        """The number of erased rows in all tables."""
+        return sum(self.rows.values())
