@@ -13,7 +13,8 @@ from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
 from chatledger.repositories import messages
 from chatledger.server import ServerLimits
-from chatledger.storage.append import kv, tip_cache
+from chatledger.server.answers import pages
+from chatledger.storage.append import attempt, kv, tip_cache
 from chatledger.storage.append.request import LEASE
 from chatledger.storage.changes import copy, deletion, reencrypt, removal
 from chatledger.storage.check import branch as check
@@ -26,7 +27,7 @@ from chatledger.storage.databases.sqlite import database as sqlite
 from chatledger.storage.drafts import draft as drafts
 from chatledger.storage.drivers.urls import POOL, TIMEOUT
 from chatledger.storage.follow import follower
-from chatledger.storage.history import path, window
+from chatledger.storage.history import path, window_request
 from chatledger.storage.lists import cursors, thread_list
 from chatledger.storage.repositories import runs
 from chatledger.storage.rows.keys import KEY_BYTES
@@ -38,6 +39,7 @@ TEXT = (DOCS / "reference" / "limits.md").read_text(encoding="utf-8")
 SAID = {
     "messages of an append": f"{Limits().messages:,} (",
     "text and JSON of an append": f"{Limits().bytes // 2**20} MiB, {Limits().bytes:,} bytes",
+    "calls of a branch without": f"{attempt.MOST_OPEN_CALLS:,} ",
     "branches of a thread": f"{path.MOST_BRANCHES:,} ",
     "forks along a path": f"{path.MOST_SEGMENTS - 1} ",
     "messages that one `messages.rewind`": f"{removal.MOST_REMOVED:,}, and {removal.MOST_REMOVED_MIB} MiB",
@@ -66,10 +68,11 @@ SAID = {
     "a migration of a SQLite": f"{migrate.WAIT_FOR_MIGRATOR} s",
     "`pool_size`": f"{POOL.size} | 1 to {postgresql_options._MOST_CONNECTIONS:,}",
     "`max_overflow`": f"{POOL.overflow} | 0 to {postgresql_options._MOST_CONNECTIONS:,}",
-    "connections for calls": f"{postgresql.TWIN} more",
+    "connections for calls": f"{postgresql.MOST_OF_COPY} more",
     "connections to a SQLite": f"{sqlite.READERS} that read",
     "branches whose state": f"{tip_cache.SIZE:,}",
     "body of a request": f"{ServerLimits().body // 2**20} MiB |",
+    "a page | 8 MiB": f"{pages.MOST_VALUES:,} JSON values",
     "items of a page": f"50, at most {ServerLimits().page:,} | 1 to 1,000",
     "open event streams of a process": f"{ServerLimits().streams:,} | 0 to 100,000",
     "open event streams of one caller": f"{ServerLimits().caller_streams:,} | 0 to 100,000",
@@ -88,7 +91,7 @@ def test_the_page_has_the_number_of_the_code(row: str) -> None:
 
 
 def test_positions_end_where_the_page_says() -> None:
-    assert (window.END, migrate.RETRY_AFTER) == (2**62, (1, 2, 4, 8, 16))
+    assert (window_request.END, migrate.RETRY_AFTER) == (2**62, (1, 2, 4, 8, 16))
 
 
 USER = ChatMessage(role="user", content="Hi" * 100)
