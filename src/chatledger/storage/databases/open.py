@@ -23,6 +23,7 @@ from chatledger.storage.drivers.urls import (
     PoolLimits,
     create_postgresql_engine,
     is_engine,
+    load_driver,
     read_url,
     sqlite_path,
     without_password,
@@ -53,6 +54,7 @@ async def open_database(
     if address.get_backend_name() == "sqlite":
         refuse_on_sqlite(options)
         return await open_sqlite(address, migrate=migrate is not False, timeout=timeout)
+    await asyncio.to_thread(load_driver)
     return await open_postgresql(address, options, migrate=migrate is True, timeout=timeout)
 
 

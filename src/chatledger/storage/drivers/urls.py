@@ -127,6 +127,13 @@ def sqlite_path(url: URL) -> str:
         raise StorageError(f"cannot open {database}: the folder of that user is not known") from error
 
 
+def load_driver() -> None:
+    """Import what a PostgreSQL database needs, which takes a tenth of a second: not the event loop's work."""
+    import asyncpg  # noqa: F401
+    import sqlalchemy.dialects.postgresql.asyncpg
+    import sqlalchemy.ext.asyncio  # noqa: F401
+
+
 def create_postgresql_engine(
     url: URL, *, pooler: str = "session", timeout: float = TIMEOUT, pool: PoolLimits = POOL, bounds_locks: bool = False
 ) -> AsyncEngine:

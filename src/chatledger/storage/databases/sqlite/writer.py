@@ -37,8 +37,8 @@ GROUP = 64
 MESSAGES = 1_000
 """Messages after which no more appends join a group."""
 LONG = 0.05
-"""Seconds after which a group commits, although it has more jobs. Those go back into the queue, and those of the caller
-whose job was long behind the jobs of others. The caller's next job has a commit of its own.
+"""Seconds of the processor after which a group commits, although it has more jobs. Those go back into the queue, and
+those of the caller whose job was long behind the jobs of others. The caller's next job has a commit of its own.
 """
 BEGIN = "BEGIN IMMEDIATE"
 
@@ -231,7 +231,7 @@ class Writer:
         """Run all jobs in one transaction. A job that fails is undone alone. If the commit fails, all have failed."""
         if not jobs:
             return []
-        alone, began = len(jobs) == 1, time.monotonic()
+        alone, began = len(jobs) == 1, time.thread_time()
         try:
             connection.execute(BEGIN)
             done = [] if alone else self._write_group(connection, jobs)
@@ -239,7 +239,7 @@ class Writer:
             return [Outcome(job, error=_ours(error)) for job in jobs]
         written = {outcome.job for outcome in done}
         rest = [job for job in jobs if job not in written]
-        if done and time.monotonic() - began > LONG:
+        if done and time.thread_time() - began > LONG:
             self._put_back(rest, jobs[0].caller)
             rest = []
         outcomes = done + self._run_each(connection, rest, alone=alone)
@@ -255,9 +255,9 @@ class Writer:
         """The outcomes of the first jobs; the others go back into the queue."""
         outcomes: list[Outcome] = []
         for at, job in enumerate(jobs, 1):
-            began = time.monotonic()
+            began = time.thread_time()
             outcomes.append(_run(connection, job) if alone else _in_savepoint(connection, job))
-            if time.monotonic() - began > LONG:
+            if time.thread_time() - began > LONG:
                 self._put_back(jobs[at:], job.caller)
                 break
             self._long.discard(job.caller)
