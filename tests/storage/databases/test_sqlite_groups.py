@@ -174,7 +174,7 @@ async def test_a_long_job_commits_alone_and_its_caller_waits_behind_the_others(
 async def test_a_short_job_shares_no_commit_with_the_next_job_of_a_long_caller(
     ledger: Ledger, executed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writing = scope_of(ledger).database._writer  # type: ignore[attr-defined]
+    writing = ledger_writer(ledger)
 
     async def write(caller: str) -> None:
         CALLER.set(caller)
@@ -184,6 +184,35 @@ async def test_a_short_job_shares_no_commit_with_the_next_job_of_a_long_caller(
     await at_once(ledger, *[write(caller) for caller in ("ada", "bob", "eve", "eve", "ada")])
     assert executed[executed.index("COMMIT") + 1 :].count("COMMIT") == 3  # ada and bob; eve; eve and ada
     assert not writing._long
+
+
+async def test_a_long_group_counts_for_the_caller_with_the_most_messages(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LONG", -1.0)  # so that each group counts as long
+    marked: list[str] = []
+    put_back = writer.Writer._put_back
+
+    def noting(self: writer.Writer, jobs: Any, caller: Any) -> None:
+        marked.append(caller)
+        put_back(self, jobs, caller)
+
+    async def append(caller: str, thread: str, count: int) -> None:
+        CALLER.set(caller)
+        await ledger.messages.append(thread, turn() * count)
+
+    monkeypatch.setattr(writer.Writer, "_put_back", noting)
+    marked.clear()
+    await at_once(ledger, append("ada", "t0", 1), append("eve", "t1", 50))
+    assert marked[-1] == "eve"
+    monkeypatch.setattr(writer, "_MOST_LONG", 1)  # callers who never come again are forgotten
+    await append("bob", "t2", 1)
+    assert ledger_writer(ledger)._long == {"bob"}
+
+
+def ledger_writer(ledger: Ledger) -> writer.Writer:
+    found: writer.Writer = scope_of(ledger).database._writer  # type: ignore[attr-defined]
+    return found
 
 
 async def test_a_group_ends_at_a_thousand_messages(ledger: Ledger, executed: list[str]) -> None:

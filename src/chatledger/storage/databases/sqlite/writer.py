@@ -36,6 +36,8 @@ GROUP = 64
 """Maximum number of jobs that share a commit."""
 MESSAGES = 1_000
 """Messages after which no more appends join a group."""
+_MOST_LONG = 1_000
+"""Maximum number of callers whose last job is remembered as long."""
 LONG = 0.05
 """Seconds of the processor after which a group commits, although it has more jobs. Those go back into the queue, and
 those of the caller whose job was long behind the jobs of others. The caller's next job has a commit of its own.
@@ -206,7 +208,7 @@ class Writer:
                 self._queue.popleft()
                 if entry.caller in self._long:
                     break
-                messages += len(entry.request.messages) if entry.request is not None else 1
+                messages += _messages_of(entry)
             if group:
                 return group
             self._serving = self._queue.popleft()  # type: ignore[assignment]
@@ -240,7 +242,7 @@ class Writer:
         written = {outcome.job for outcome in done}
         rest = [job for job in jobs if job not in written]
         if done and time.thread_time() - began > LONG:
-            self._put_back(rest, jobs[0].caller)
+            self._put_back(rest, max(done, key=_messages_of).job.caller)
             rest = []
         outcomes = done + self._run_each(connection, rest, alone=alone)
         if alone and isinstance(outcomes[0].error, RunAgain):
@@ -266,6 +268,8 @@ class Writer:
     def _put_back(self, jobs: Sequence[Job], caller: Hashable) -> None:
         """Put the jobs back, and those of this caller behind the entries of others. Each caller's stay in order."""
         with self._changed:
+            if len(self._long) >= _MOST_LONG:  # most of them never came again
+                self._long.clear()
             self._long.add(caller)
             entries = [*jobs, *self._queue]
             own = [entry for entry in entries if _caller_of(entry) == caller]
@@ -288,6 +292,12 @@ class Writer:
         while (entry := self._next()) is not None:
             jobs = [entry.begun] if isinstance(entry, WriterTransaction) else entry
             _deliver([Outcome(job, error=error) for job in jobs])
+
+
+def _messages_of(entry: Job | Outcome) -> int:
+    """The messages of an append; 1 for any other job."""
+    request = entry.request if isinstance(entry, Job) else entry.job.request
+    return 1 if request is None else len(request.messages)
 
 
 def _caller_of(entry: Job | WriterTransaction) -> Hashable:
