@@ -204,8 +204,8 @@ _ALLOWANCE: ContextVar[_Allowance | None] = ContextVar("chatledger_values", defa
 
 @contextmanager
 def at_most_values(most: int) -> Iterator[None]:
-    """What is read inside has about so many values at most: a text of 8 MiB may be 250 MiB once it is parsed. Raises
-    TooManyValues.
+    """Raise TooManyValues inside once the texts read there have more values: a text of 8 MiB may take 250 MiB once it
+    is parsed.
     """
     before = _ALLOWANCE.set(_Allowance(most))
     try:
