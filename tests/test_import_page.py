@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cli.commands import chatledger
-from tests.transfer.stores import (
+from tests.transfer.other_stores import (
     Source,
     add_events,
     add_items,

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.conftest import Database
 from tests.storage.raw import query
-from tests.transfer.stores import NOON, Source, make_agents
+from tests.transfer.other_stores import NOON, Source, make_agents
 
 SESSIONS = 200
 ITEMS: list[Any] = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]

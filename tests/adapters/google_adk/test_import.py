@@ -13,9 +13,9 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
 from chatledger import Ledger
 from chatledger.adapters.google_adk import ChatLedgerSessionService
-from chatledger.transfer.import_store import StoreOptions
+from chatledger.transfer.import_other_store import StoreOptions
 from tests.adapters.google_adk.test_differential import APPS, SESSIONS, USERS, Script, Store
-from tests.transfer.stores import moved
+from tests.transfer.other_stores import moved
 
 OPTIONS = StoreOptions("adk")
 PLACES = list(product(APPS, USERS, SESSIONS))

@@ -15,9 +15,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import Ledger
 from chatledger.adapters.langchain import LedgerChatMessageHistory
-from chatledger.transfer.import_store import StoreOptions
+from chatledger.transfer.import_other_store import StoreOptions
 from tests.adapters.langchain.test_history import talk
-from tests.transfer.stores import moved
+from tests.transfer.other_stores import moved
 
 with warnings.catch_warnings():  # both packages announce their end, or that of others, when they are imported
     warnings.simplefilter("ignore")

@@ -15,9 +15,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import Ledger
 from chatledger.adapters.openai_agents import ChatLedgerSession
-from chatledger.transfer.import_store import StoreOptions
+from chatledger.transfer.import_other_store import StoreOptions
 from tests.adapters.openai_agents.test_differential import Script, Store
-from tests.transfer.stores import moved
+from tests.transfer.other_stores import moved
 
 NAMES = [f"s{number}" for number in range(8)]
 OPTIONS = StoreOptions("openai-agents", table="my_messages", user_id="ada")

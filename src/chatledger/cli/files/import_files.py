@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from chatledger.errors import UnknownFormat
     from chatledger.ledger import Opening
-    from chatledger.transfer.import_store import StoreOptions
+    from chatledger.transfer.import_other_store import StoreOptions
     from chatledger.transfer.plan import ImportOptions
     from chatledger.transfer.report import Failure, ImportReport
 
@@ -200,7 +200,7 @@ def import_files(
         return _code_of(report, given)
 
     async def from_store() -> int:
-        from chatledger.transfer.import_store import StoreOptions, import_store, open_store
+        from chatledger.transfer.import_other_store import StoreOptions, import_other_store, open_store
 
         if source is None or store is None:
             raise UsageError("give --from and --store together: the database, and the framework that wrote it")
@@ -216,7 +216,7 @@ def import_files(
         async with open_store(source, options) as opened, _open(url, tenant, dry_run=dry_run) as ledger:
             await require_keys(ledger)
             with share_bar("importing", quiet=as_json) as on_session:
-                report = await import_store(ledger, opened, options, on_session=on_session)
+                report = await import_other_store(ledger, opened, options, on_session=on_session)
         if as_json:
             print_json(report.to_json() | {"dry_run": dry_run})
         else:

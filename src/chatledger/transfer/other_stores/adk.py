@@ -19,8 +19,8 @@ from chatledger.formats.google_adk.session import UPDATED, Place, identified, na
 from chatledger.formats.wire.fields import kind_of
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue, loads
-from chatledger.transfer.stores.database import SourceDatabase
-from chatledger.transfer.stores.store import SharedValues, SourceRow, SourceSession, Store, as_time
+from chatledger.transfer.other_stores.database import SourceDatabase
+from chatledger.transfer.other_stores.store import SharedValues, SourceRow, SourceSession, Store, as_time
 
 _SESSIONS, _EVENTS = "sessions", "events"
 _METADATA = "adk_internal_metadata"

@@ -18,7 +18,7 @@ from chatledger.formats.codec import Decoded
 from chatledger.ids import deriving
 from chatledger.models import RulesLevel
 from chatledger.models.base import copy_with
-from chatledger.transfer.stores.store import OneTable, SourceRow, SourceSession
+from chatledger.transfer.other_stores.store import OneTable, SourceRow, SourceSession
 
 TABLE = "agent_messages"
 _BRANCHES = "message_structure"

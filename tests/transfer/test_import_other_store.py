@@ -13,15 +13,15 @@ from sqlalchemy import text
 
 from chatledger import ChatMessage, InvalidArgument, Ledger, StorageError, VersionConflict
 from chatledger.errors import IdConflict
-from chatledger.transfer.import_store import StoreOptions
+from chatledger.transfer.import_other_store import StoreOptions
+from chatledger.transfer.other_stores import adk
+from chatledger.transfer.other_stores.database import SourceDatabase, open_source
+from chatledger.transfer.other_stores.store import SourceSession
 from chatledger.transfer.report import ImportReport
-from chatledger.transfer.stores import adk
-from chatledger.transfer.stores.database import SourceDatabase, open_source
-from chatledger.transfer.stores.store import SourceSession
 from tests.conftest import Database
 from tests.formats.google_adk.samples import RECORDED
 from tests.formats.langchain.samples import SAMPLES
-from tests.transfer.stores import (
+from tests.transfer.other_stores import (
     NOON,
     Source,
     add_events,

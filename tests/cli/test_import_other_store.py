@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import chatledger
 from tests.conftest import Database
-from tests.transfer.stores import (
+from tests.transfer.other_stores import (
     Source,
     add_events,
     add_items,

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import Ledger
 from chatledger.storage.drivers.urls import read_url
-from chatledger.transfer.import_store import StoreOptions, import_store, open_store
+from chatledger.transfer.import_other_store import StoreOptions, import_other_store, open_store
 from chatledger.transfer.report import ImportReport
 
 
@@ -62,7 +62,7 @@ async def moved(
     ledger: Ledger, url: str, options: StoreOptions, on_session: Callable[[int, int], None] = lambda *_: None
 ) -> ImportReport:
     async with open_store(url, options) as store:
-        return await import_store(ledger, store, options, on_session=on_session)
+        return await import_other_store(ledger, store, options, on_session=on_session)
 
 
 NOON = 1_790_000_000.0

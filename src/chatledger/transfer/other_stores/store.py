@@ -19,7 +19,7 @@ from chatledger.formats.codec import Decoded
 from chatledger.formats.wire.fields import kind_of
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue, dumps, loads
-from chatledger.transfer.stores.database import SourceDatabase
+from chatledger.transfer.other_stores.database import SourceDatabase
 
 
 @dataclass(frozen=True, slots=True)

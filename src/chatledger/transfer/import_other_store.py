@@ -31,11 +31,11 @@ from chatledger.repositories import scope_of
 from chatledger.storage.drivers.urls import Address
 from chatledger.storage.lists.thread_list import find_threads
 from chatledger.transaction import as_user
+from chatledger.transfer.other_stores import adk, langchain, openai_agents
+from chatledger.transfer.other_stores.database import SourceDatabase, open_source
+from chatledger.transfer.other_stores.store import SharedValues, SourceSession, Store
 from chatledger.transfer.report import Failure, ImportReport, Outcome
 from chatledger.transfer.store_record import batches, written
-from chatledger.transfer.stores import adk, langchain, openai_agents
-from chatledger.transfer.stores.database import SourceDatabase, open_source
-from chatledger.transfer.stores.store import SharedValues, SourceSession, Store
 
 # Errors of a session. Any other error comes from a database and ends the import.
 _OF_A_SESSION = (DecodeError, RuleViolation, Conflict, LimitExceeded, NotFound, InvalidArgument, ValidationError)
@@ -77,7 +77,7 @@ async def open_store(url: Address, options: StoreOptions) -> AsyncIterator[Store
         yield store
 
 
-async def import_store(
+async def import_other_store(
     ledger: Ledger,
     store: Store,
     options: StoreOptions,
