@@ -762,22 +762,22 @@ def cut_no_connection() -> None:
 
 
 def give_places_to_anybody() -> None:
-    from chatledger.storage.drivers.gate import Gate
+    from chatledger.storage.drivers.gate import PoolGate
 
-    leave = Gate.leave
+    leave = PoolGate.leave
 
-    def to_the_last(self: Gate, place: Any = None) -> None:
+    def to_the_last(self: PoolGate, place: Any = None) -> None:
         self.line.reverse()
         leave(self, place)
         self.line.reverse()
 
-    Gate.leave = to_the_last  # type: ignore[method-assign]
+    PoolGate.leave = to_the_last  # type: ignore[method-assign]
 
 
 def wait_like_all() -> None:
-    from chatledger.storage.drivers.gate import Gate
+    from chatledger.storage.drivers.gate import PoolGate
 
-    Gate._count_holders = lambda self: len(self.line)  # type: ignore[method-assign]
+    PoolGate._count_holders = lambda self: len(self.line)  # type: ignore[method-assign]
 
 
 def close_without_a_request() -> None:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from chatledger.server.page import markdown, shown
 from chatledger.server.page.markdown import to_html, weight
-from chatledger.server.page.shown import ELEMENTS, ELEMENTS_OF_PAGE, MARKDOWN, Renderer, Text
+from chatledger.server.page.shown import ELEMENTS, ELEMENTS_OF_PAGE, MARKDOWN, Renderer, ShownText
 from tests.conversations import assistant
 
 
@@ -74,7 +74,7 @@ def test_a_page_reads_only_so_many_elements_as_markdown(unit: str, monkeypatch: 
     light = heavy[: heavy.index(unit) + len(unit) * 100] if unit != "wide" else WIDE
     messages = [assistant(heavy), *(assistant(text) for text in (light, heavy[:1_500]) for _ in range(40))]
     messages = [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, 1)]
-    blocks = [one for message in renderer().show(messages) for one in message.blocks if isinstance(one, Text)]
+    blocks = [one for message in renderer().show(messages) for one in message.blocks if isinstance(one, ShownText)]
     assert [text.plain for text in blocks] == [message.content for message in messages]
     assert sum(map(weight, read)) <= ELEMENTS_OF_PAGE
     assert max(map(weight, read)) <= ELEMENTS
@@ -88,7 +88,7 @@ def test_an_answer_of_words_is_read_as_markdown_up_to_the_longest() -> None:
     text = ((prose + "| 8:15 | Tokyo |\n" * 5 + "\n" + "Words of an answer, and more. " * 20 + "\n\n") * 30)[:MARKDOWN]
     assert len(text) == MARKDOWN
     (message,) = renderer().show([assistant(text)])
-    assert isinstance(message.blocks[0], Text)
+    assert isinstance(message.blocks[0], ShownText)
     assert message.blocks[0].html is not None
 
 

@@ -26,7 +26,7 @@ from chatledger.formats import get_codec
 from chatledger.formats.google_adk.codec import as_model, events_of
 from chatledger.formats.google_adk.session import (
     UPDATED,
-    Place,
+    SessionNames,
     identified,
     moment,
     named,
@@ -90,7 +90,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """
         now = platform_time.get_time()
         created = moment(now)  # in microseconds, as the database keeps it
-        place = Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
+        place = SessionNames(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
         delta = _Delta.of(state or {}, "state")
 
         async def write(to: Ledger | Transaction) -> str | None:
@@ -115,7 +115,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """The session with its events and its state, or None. An event that ADK refuses is left out, and a warning is
         logged with its seq.
         """
-        place = Place(app_name, user_id, session_id.strip())
+        place = SessionNames(app_name, user_id, session_id.strip())
         try:
             history, events = await self._read(place, config)
         except ThreadNotFound:
@@ -138,7 +138,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete the thread for good, with its messages, runs, feedback and state. Does nothing if there is none."""
-        place = Place(app_name, user_id, session_id.strip())
+        place = SessionNames(app_name, user_id, session_id.strip())
         with suppress(ThreadNotFound):
             await settled(self._ledger.user(user_id).threads.delete(place.thread_id))
 
@@ -160,7 +160,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        place = Place(session.app_name, session.user_id, session.id)
+        place = SessionNames(session.app_name, session.user_id, session.id)
         delta = _Delta.of(event.actions.state_delta or {}, "actions.state_delta")
         messages = _rows(event, place, self._rules)
         try:
@@ -174,7 +174,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         return cast(Event, self._commit_event_to_session(session, event))
 
     async def _append(
-        self, session: Session, event: Event, place: Place, messages: Sequence[ChatMessage], delta: _Delta
+        self, session: Session, event: Event, place: SessionNames, messages: Sequence[ChatMessage], delta: _Delta
     ) -> Appended:
         mark = session._storage_update_marker or await self._mark_without_marker(session, event, place)  # noqa: SLF001 - ADK's place for it
         try:
@@ -200,7 +200,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         except VersionConflict as error:
             raise _stale() from error
 
-    async def _mark_without_marker(self, session: Session, event: Event, place: Place) -> Mark:
+    async def _mark_without_marker(self, session: Session, event: Event, place: SessionNames) -> Mark:
         """The mark of the stored session, for one that was not loaded from here but ends with the same event."""
         history = await self._of(place).messages.history(place.thread_id, Newest(1))
         stored = events_of(with_draft(history))
@@ -212,11 +212,11 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    def _of(self, place: Place) -> Ledger:
+    def _of(self, place: SessionNames) -> Ledger:
         """The ledger as the user of the session sees it."""
         return self._ledger.user(place.user_id)
 
-    async def _read(self, place: Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
+    async def _read(self, place: SessionNames, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
         count = None if config is None else config.num_recent_events
         since = None if config is None else config.after_timestamp
         if count == 0 or (count is not None and since is None):
@@ -228,7 +228,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             events = [event for event in events if event.timestamp >= since]
         return history, events if count is None else events[-count:]
 
-    async def _last(self, place: Place, count: int) -> tuple[History, list[Written]]:
+    async def _last(self, place: SessionNames, count: int) -> tuple[History, list[Written]]:
         """The last events of a session. An event of several results is several messages, so some more are read."""
         newest = count + count // 2 + 1
         while True:
@@ -238,7 +238,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 return history, written[-count:] if count else []
             newest *= 2
 
-    async def _sessions(self, places: Mapping[Place, float]) -> list[Session]:
+    async def _sessions(self, places: Mapping[SessionNames, float]) -> list[Session]:
         """The sessions without events, each with its state and that of its user and its app. The time with each place
         stands for that of its last event if it has none.
         """
@@ -258,15 +258,15 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 values[scope] |= {one.key: one.value for one in page}
         return values
 
-    async def _places(self, app_name: str, user_id: str | None) -> dict[Place, float]:
+    async def _places(self, app_name: str, user_id: str | None) -> dict[SessionNames, float]:
         """The sessions with the time of their creation, without the threads that the service did not create."""
         ledger = self._ledger if user_id is None else self._ledger.user(user_id)
-        places: dict[Place, float] = {}
+        places: dict[SessionNames, float] = {}
         cursor = None
         while True:
             page = await ledger.threads.list(kind=app_name, archived=None, order="created", limit=_PAGE, cursor=cursor)
             for thread in page:
-                place = Place.of_thread(thread.thread_id)
+                place = SessionNames.of_thread(thread.thread_id)
                 if place is not None and (place.app_name, place.user_id) == (thread.kind, thread.user_id):
                     places[place] = thread.created_at.timestamp()
             if (cursor := page.next_cursor) is None:
@@ -304,7 +304,7 @@ class _Delta:
     def fits_an_append(self) -> bool:
         return not self.user and not self.app and len(self.session) <= _MAX_VALUES
 
-    async def put(self, to: Ledger | Transaction, place: Place, more: Mapping[str, Any] | None = None) -> None:
+    async def put(self, to: Ledger | Transaction, place: SessionNames, more: Mapping[str, Any] | None = None) -> None:
         """Write all values, and `more` ones of the session. The rows of an app are taken last, since most writers wait
         for each other there.
         """
@@ -314,7 +314,7 @@ class _Delta:
                 await to.kv.put(scope, key, values[key])
 
 
-def _rows(event: Event, place: Place, rules: RulesLevel) -> list[ChatMessage]:
+def _rows(event: Event, place: SessionNames, rules: RulesLevel) -> list[ChatMessage]:
     """The messages of the event, under its id, its time and its run. Raises UnstorableValue."""
     if event.actions.agent_state is not None:
         _Delta.of(event.actions.agent_state, "actions.agent_state")
@@ -347,7 +347,7 @@ def _mark(session: Session, mark: str | None) -> None:
 
 
 def _session(
-    place: Place, time: float, own: Mapping[str, Any], of_user: Mapping[str, Any], of_app: Mapping[str, Any]
+    place: SessionNames, time: float, own: Mapping[str, Any], of_user: Mapping[str, Any], of_app: Mapping[str, Any]
 ) -> Session:
     """The session of the values of its scopes."""
     updated = own.get(UPDATED)

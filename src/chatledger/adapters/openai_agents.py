@@ -146,10 +146,10 @@ class ChatLedgerSession:
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    async def _read(self, window: Window | None = None) -> _Read:
+    async def _read(self, window: Window | None = None) -> _ReadItems:
         history = await self._ledger.messages.history(self.session_id, window)
         items = _accepted(history) if self._view == "model" else _items(history.messages)
-        return _Read(items, history.previous_cursor is None)
+        return _ReadItems(items, history.previous_cursor is None)
 
     async def _last_items(self, count: int) -> list[Item]:
         """Nearly every message has an item or more; a custom one, which no model sees, has none."""
@@ -221,7 +221,9 @@ class ChatLedgerSession:
                 history = await self._ledger.messages.history(self.session_id, window)
             except ThreadNotFound:
                 return _CompactionSnapshot([], True, _nothing_to_replace)
-            places = [_Place(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(_items([one]))]
+            places = [
+                _ItemPlace(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(_items([one]))
+            ]
             if len(places) >= limit or history.previous_cursor is None:
                 break
             newest = None
@@ -297,7 +299,7 @@ class ChatLedgerSession:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadItems:
     """The items of a window, and whether it reaches back to the first message."""
 
     items: list[Item]
@@ -313,7 +315,7 @@ class _Moved(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ItemPlace:
     """An item, and where it stands: the index of its message in a history, and its number in that message."""
 
     index: int

@@ -18,7 +18,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(slots=True)
-class _Group:
+class _RemarkGroup:
     """A remark on several messages. `first` is its first place. `last` is its latest, to count a message once."""
 
     text: str
@@ -41,7 +41,7 @@ class Remarks:
     """Collects remarks while messages are read. Its memory grows with the kinds of remarks, not with the messages."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, _Group] = {}
+        self._groups: dict[str, _RemarkGroup] = {}
         self._codes: Counter[str] = Counter()
 
     def add_losses(self, losses: Iterable[Loss], place: str = "") -> None:
@@ -59,7 +59,7 @@ class Remarks:
         alike = _INDEX.sub("[*]", text)
         group = self._groups.get(alike)
         if group is None:
-            self._groups[alike] = _Group(text, where, where, seq is not None)
+            self._groups[alike] = _RemarkGroup(text, where, where, seq is not None)
             return
         group.total += 1
         group.messages += group.last != where

@@ -59,7 +59,7 @@ class Registry:
 
     def __init__(self, own: Mapping[str, str]) -> None:
         self._own = own
-        self._places: dict[str, Place] | None = None
+        self._places: dict[str, CodecPlace] | None = None
         self._codecs: dict[str, Codec] = {}
         self._faults: dict[str, str] = {}
         self._order: list[str] | None = None
@@ -117,7 +117,7 @@ class Registry:
                     raise InvalidArgument("format", f"{name!r} {reason}")
             self._places, self._order = {}, None
 
-    def _look(self) -> dict[str, Place]:
+    def _look(self) -> dict[str, CodecPlace]:
         """The places that installed packages name and that were not requested yet. They are looked up once."""
         if self._places is None:
             self._places, faults = find_places(self._own.keys() | RECORD_NAMES | _ALIASES.keys())
@@ -260,7 +260,7 @@ GROUP = "chatledger.formats"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodecPlace:
     """Where the codec of a package lies. Its text says it, with the name of the package."""
 
     point: EntryPoint
@@ -277,13 +277,13 @@ class Place:
         return f"{self.point.value}{package}"
 
 
-def find_places(taken: Collection[str]) -> tuple[dict[str, Place], dict[str, str]]:
+def find_places(taken: Collection[str]) -> tuple[dict[str, CodecPlace], dict[str, str]]:
     """The places of formats by name, and why other names cannot be used. Loads no package."""
     from importlib.metadata import entry_points  # takes longer than loading a format, and few programs need it
 
-    found: dict[str, list[Place]] = {}
+    found: dict[str, list[CodecPlace]] = {}
     for point in entry_points(group=GROUP):
-        found.setdefault(point.name, []).append(Place(point))
+        found.setdefault(point.name, []).append(CodecPlace(point))
     places, faults = {}, {}
     for name, named in found.items():
         spelled = " and ".join(sorted({str(place) for place in named}))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from chatledger.errors import IdConflict
-from chatledger.formats.message_file.foreign import Draft, assemble
+from chatledger.formats.message_file.foreign import GrowingItem, assemble
 from chatledger.formats.message_file.models import CallItem, CodeOutput, PlainOutput, TextItem, item_from_dict
 from chatledger.formats.message_file.read import call_id_of, read_item, read_outputs
 from chatledger.models import ChatMessage
@@ -61,7 +61,7 @@ class Contents:
         for draft, outputs in zip(drafts, late, strict=True):
             draft.outputs += outputs
         contents = cls()
-        entries: dict[Draft, Entry] = {}
+        entries: dict[GrowingItem, Entry] = {}
         for draft, outputs in zip(drafts, late, strict=True):
             owner = None if draft.owner is None else entries[draft.owner]
             item = item_from_dict(draft.to_dict()) if owner is None else _call_of(owner, draft)
@@ -103,16 +103,16 @@ def _output_fields(output: Output) -> JsonObject:
     return {"content": output.text, "mime_type": output.mime_type, "nonce": output.nonce, **(output.body or {})}
 
 
-def _key_of(draft: Draft) -> tuple[int, int, int | None]:
+def _key_of(draft: GrowingItem) -> tuple[int, int, int | None]:
     return draft.message.branch or 0, draft.position, draft.call
 
 
-def _address_of(draft: Draft) -> Address:
+def _address_of(draft: GrowingItem) -> Address:
     call = None if draft.call is None else (draft.message.tool_calls or [])[draft.call]
     return Address(draft.message.branch or 0, draft.position, draft.call, None if call is None else call.id)
 
 
-def _call_of(owner: Entry, draft: Draft) -> CallItem:
+def _call_of(owner: Entry, draft: GrowingItem) -> CallItem:
     assert isinstance(owner.item, TextItem)
     assert draft.owner is not None
     return owner.item.function_calls[draft.owner.calls.index(draft)]

@@ -71,11 +71,11 @@ DELTAS = (str, TextDelta, ReasoningDelta, ToolCallDelta, *_PARTS)
 
 
 @dataclass(slots=True)
-class _Text:
+class _TextSoFar:
     pieces: list[str]
 
     @classmethod
-    def of(cls, text: str) -> _Text:
+    def of(cls, text: str) -> _TextSoFar:
         return cls([text])
 
     def part(self) -> TextPart:
@@ -83,12 +83,12 @@ class _Text:
 
 
 @dataclass(slots=True)
-class _Think:
+class _ThinkSoFar:
     pieces: list[str]
     signature: str | None
 
     @classmethod
-    def of(cls, text: str) -> _Think:
+    def of(cls, text: str) -> _ThinkSoFar:
         return cls([text], None)
 
     def part(self) -> ThinkPart:
@@ -96,7 +96,7 @@ class _Think:
 
 
 @dataclass(slots=True)
-class _Call:
+class _CallSoFar:
     index: int | None
     id: str | None
     name: str | None
@@ -113,9 +113,9 @@ class _Call:
 class Growing:
     """The content, the reasoning and the calls of a message that is being written."""
 
-    _content: list[_Text | _Think | Part] = field(default_factory=list)
-    _reasoning: list[_Text | _Think | Part] = field(default_factory=list)
-    _calls: list[_Call] = field(default_factory=list)
+    _content: list[_TextSoFar | _ThinkSoFar | Part] = field(default_factory=list)
+    _reasoning: list[_TextSoFar | _ThinkSoFar | Part] = field(default_factory=list)
+    _calls: list[_CallSoFar] = field(default_factory=list)
 
     @classmethod
     def after(cls, stored: ChatMessage) -> Growing:
@@ -123,10 +123,10 @@ class Growing:
         object become their JSON.
         """
         calls = [
-            _Call(index, call.id, call.name, _pieces(call.arguments), call.extras, stored=True)
+            _CallSoFar(index, call.id, call.name, _pieces(call.arguments), call.extras, stored=True)
             for index, call in enumerate(stored.tool_calls or ())
         ]
-        return cls(_begun(stored.content, _Text.of), _begun(stored.reasoning, _Think.of), calls)
+        return cls(_begun(stored.content, _TextSoFar.of), _begun(stored.reasoning, _ThinkSoFar.of), calls)
 
     def add(self, delta: Delta) -> None:
         """Raises DecodeError for a piece of a call before any call."""
@@ -148,7 +148,7 @@ class Growing:
         if not self._content:
             return None
         (first, *more) = self._content
-        if not more and isinstance(first, _Text):
+        if not more and isinstance(first, _TextSoFar):
             return "".join(first.pieces)
         return _parts(self._content)
 
@@ -156,7 +156,7 @@ class Growing:
         if not self._reasoning:
             return None
         (first, *more) = self._reasoning
-        if not more and isinstance(first, _Think) and first.signature is None:
+        if not more and isinstance(first, _ThinkSoFar) and first.signature is None:
             return "".join(first.pieces)
         return _parts(self._reasoning)
 
@@ -169,7 +169,7 @@ class Growing:
         call = self._find_call(delta)
         if call is None:
             pieces = None if delta.arguments is None else [delta.arguments]
-            self._calls.append(_Call(delta.index, delta.id, delta.name, pieces, delta.extras))
+            self._calls.append(_CallSoFar(delta.index, delta.id, delta.name, pieces, delta.extras))
             return
         call.id = call.id if call.id is not None else delta.id
         call.name = call.name or delta.name
@@ -178,7 +178,7 @@ class Growing:
             call.pieces = [] if call.pieces is None else call.pieces
             call.pieces.append(delta.arguments)
 
-    def _find_call(self, delta: ToolCallDelta) -> _Call | None:
+    def _find_call(self, delta: ToolCallDelta) -> _CallSoFar | None:
         """The call that the piece belongs to; None if it begins a new one."""
         if delta.index is None:
             if delta.name:
@@ -212,34 +212,36 @@ _CLASSES = frozenset(DELTAS)
 _NAMES = ", ".join(kind.__name__ for kind in DELTAS[1:])
 
 
-def _add_text(parts: list[_Text | _Think | Part], text: str) -> None:
-    if parts and isinstance(parts[-1], _Text):
+def _add_text(parts: list[_TextSoFar | _ThinkSoFar | Part], text: str) -> None:
+    if parts and isinstance(parts[-1], _TextSoFar):
         parts[-1].pieces.append(text)
     else:
-        parts.append(_Text([text]))
+        parts.append(_TextSoFar([text]))
 
 
-def _add_thought(parts: list[_Text | _Think | Part], text: str, signature: str | None) -> None:
+def _add_thought(parts: list[_TextSoFar | _ThinkSoFar | Part], text: str, signature: str | None) -> None:
     last = parts[-1] if parts else None
-    if not isinstance(last, _Think) or last.signature:
-        parts.append(_Think([text], signature))
+    if not isinstance(last, _ThinkSoFar) or last.signature:
+        parts.append(_ThinkSoFar([text], signature))
         return
     last.pieces.append(text)
     last.signature = signature or last.signature
 
 
-def _begun(stored: str | Sequence[Part] | None, of: Callable[[str], _Text | _Think]) -> list[_Text | _Think | Part]:
+def _begun(
+    stored: str | Sequence[Part] | None, of: Callable[[str], _TextSoFar | _ThinkSoFar]
+) -> list[_TextSoFar | _ThinkSoFar | Part]:
     if stored is None or isinstance(stored, str):
         return [] if stored is None else [of(stored)]
     return [_begun_part(part) for part in stored]
 
 
-def _begun_part(part: Part) -> _Text | _Think | Part:
+def _begun_part(part: Part) -> _TextSoFar | _ThinkSoFar | Part:
     """Parts with extras are never joined."""
     if isinstance(part, TextPart) and part.extras is None:
-        return _Text.of(part.text)
+        return _TextSoFar.of(part.text)
     if isinstance(part, ThinkPart) and part.extras is None:
-        return _Think([part.text], part.signature)
+        return _ThinkSoFar([part.text], part.signature)
     return part
 
 
@@ -249,5 +251,5 @@ def _pieces(arguments: str | JsonObject | None) -> list[str] | None:
     return [arguments if isinstance(arguments, str) else dumps(arguments)]
 
 
-def _parts(parts: list[_Text | _Think | Part]) -> list[Part]:
-    return [part.part() if isinstance(part, (_Text, _Think)) else part for part in parts]
+def _parts(parts: list[_TextSoFar | _ThinkSoFar | Part]) -> list[Part]:
+    return [part.part() if isinstance(part, (_TextSoFar, _ThinkSoFar)) else part for part in parts]

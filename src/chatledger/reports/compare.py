@@ -154,10 +154,10 @@ def compare_rows(rows: Iterable[Any], tenant: Tenant, by: str) -> Sequence[Feedb
     """The comparison of the rows that `read_scores` read, in order of the values. Raises DamagedCell and
     EncryptionError.
     """
-    groups: dict[str, _Group] = {}
+    groups: dict[str, _ScoreGroup] = {}
     for row in rows:
         value = _value(tenant, by, row)
-        groups.setdefault(dumps(value), _Group(value)).add(row)
+        groups.setdefault(dumps(value), _ScoreGroup(value)).add(row)
     found = [group for group in groups.values() if group.count]
     yes_or_no = all(group.binary == group.count for group in found)
     shares = all(group.low >= 0 and group.high <= 1 for group in found)
@@ -171,7 +171,7 @@ def _value(tenant: Tenant, by: str, row: Mapping[str, Any]) -> Any:
     return metadata_value(row["metadata"], by)
 
 
-class _Group:
+class _ScoreGroup:
     """The scores of one value."""
 
     def __init__(self, value: Any) -> None:

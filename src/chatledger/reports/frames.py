@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Read(Protocol):
+class _ReadFrame(Protocol):
     def __call__(
         self, sql: WriteSql, tenant: Tenant, chosen: Chosen, batch: Sequence[ThreadPiece], note: Note
     ) -> Sequence[Any]: ...
@@ -52,12 +52,12 @@ def read_frames(
     on_damage: Callable[[ChatLedgerError], object] | None,
 ) -> AsyncIterator[pyarrow.RecordBatch]:
     """`chosen` has since, until, model and agent. Raises MissingExtra."""
-    reader = _Reader(scope, Chosen(*chosen), _raise if on_damage is None else on_damage)
+    reader = _FrameReader(scope, Chosen(*chosen), _raise if on_damage is None else on_damage)
     return reader.read(table, _batch_maker(table))
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _FrameReader:
     scope: Scope
     chosen: Chosen
     note: Callable[[ChatLedgerError], object]
@@ -72,7 +72,7 @@ class _Reader:
         return self._of_threads(read_messages if table == "messages" else read_calls, to_batch)
 
     async def _of_threads(
-        self, read: _Read, to_batch: Callable[[Sequence[Any]], Any]
+        self, read: _ReadFrame, to_batch: Callable[[Sequence[Any]], Any]
     ) -> AsyncIterator[pyarrow.RecordBatch]:
         place: Place | None = None
         while True:

@@ -42,7 +42,7 @@ from chatledger.storage.lists.thread_list import (
 )
 from chatledger.storage.repositories.counts import count_thread
 from chatledger.storage.repositories.creation import make_thread
-from chatledger.storage.repositories.threads import ThreadUpdate, check_keys, judge_rules, update_thread
+from chatledger.storage.repositories.threads import ThreadValues, check_keys, judge_rules, update_thread
 from chatledger.storage.schema.text import encode_key
 
 
@@ -194,7 +194,7 @@ class ThreadRepository:
             raise InvalidArgument("merge", "needs metadata, the keys to set")
         given = {"title": title, "metadata": metadata, "rules": rules}
         values = {name: value for name, value in given.items() if value is not UNSET}
-        change = ThreadUpdate(values, None if archived is UNSET else archived, merge, expected)
+        change = ThreadValues(values, None if archived is UNSET else archived, merge, expected)
         tenant = self._scope.tenant
         if rules is not UNSET and rules is not None:
             judged = await self._scope.read(lambda sql: judge_rules(sql, tenant, thread_id, rules), snapshot=True)

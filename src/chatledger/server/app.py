@@ -23,7 +23,7 @@ except ImportError:
 import chatledger
 from chatledger.ledger import Ledger, Opening
 from chatledger.server.answers.json_response import JsonResponse
-from chatledger.server.callers.access import Authenticate, Gate
+from chatledger.server.callers.access import AccessGate, Authenticate
 from chatledger.server.callers.chosen_ids import IDS_BY, IdsBy
 from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
@@ -122,7 +122,7 @@ def create_app(
             ),
             Middleware(Failures),
             Middleware(Deadline, seconds=state.limits.request_seconds),
-            Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None),
+            Middleware(AccessGate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None),
             Middleware(BodyLimit, size=state.limits.body, held=state.bodies),
             Middleware(Share, places=state.places),
             Middleware(EncodedPaths),

@@ -31,7 +31,7 @@ class Who(NamedTuple):
         return None if caller is None else cls(caller.tenant, caller.user_id, caller.scope == "operator")
 
 
-class Places:
+class CallerPlaces:
     """The places of each caller that has requests."""
 
     def __init__(self, most: int) -> None:
@@ -41,10 +41,10 @@ class Places:
         self.lines: dict[Who, asyncio.Semaphore] = {}
 
 
-class Place:
+class RequestPlace:
     """The place of a request among those of its caller."""
 
-    def __init__(self, places: Places, who: Who) -> None:
+    def __init__(self, places: CallerPlaces, who: Who) -> None:
         self._places, self._who = places, who
         self._entered = False
         self._line: asyncio.Semaphore | None = None
@@ -82,7 +82,7 @@ class Share:
     the memory. A stream of events gives it back at its beginning: streams have a limit of their own.
     """
 
-    def __init__(self, app: ASGIApp, *, places: Places) -> None:
+    def __init__(self, app: ASGIApp, *, places: CallerPlaces) -> None:
         self._app = app
         self._places = places
 
@@ -90,7 +90,7 @@ class Share:
         who = Who.of(scope) if scope["type"] == "http" else None
         if who is None:
             return await self._app(scope, receive, send)
-        place = Place(self._places, who)
+        place = RequestPlace(self._places, who)
 
         async def sending(message: Message) -> None:
             if _begins_stream(message):
@@ -107,7 +107,7 @@ class Share:
 
 async def enter(request: Request) -> None:
     """Wait for the place of the request. One without a caller needs none."""
-    place: Place | None = getattr(request.state, _PLACE, None)
+    place: RequestPlace | None = getattr(request.state, _PLACE, None)
     if place is not None:
         await place.enter()
 

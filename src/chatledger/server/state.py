@@ -18,7 +18,7 @@ from chatledger.server.callers.access import SAFE, Authenticate, Caller
 from chatledger.server.callers.chosen_ids import IdsBy
 from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
-from chatledger.server.shares import HeldBodies, Places, enter
+from chatledger.server.shares import CallerPlaces, HeldBodies, enter
 
 _BODIES, _CALLER_BODIES = 16, 4
 """The largest bodies that a process holds at once, in all and of one caller."""
@@ -39,7 +39,7 @@ class State:
     """The time limits of the streams that wait for a change."""
     draining: bool = False
     """Whether the server was told to stop."""
-    places: Places = field(init=False)
+    places: CallerPlaces = field(init=False)
     """The requests at work of each caller."""
     bodies: HeldBodies = field(init=False)
     """The bytes of bodies that the process holds."""
@@ -55,7 +55,7 @@ class State:
 
     def __post_init__(self) -> None:
         body = self.limits.body
-        self.places = Places(self.limits.caller_requests)
+        self.places = CallerPlaces(self.limits.caller_requests)
         self.bodies = HeldBodies(most=_BODIES * body, most_of_caller=_CALLER_BODIES * body)
 
     async def ping(self, ledger: Ledger) -> float:

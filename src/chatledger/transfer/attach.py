@@ -38,7 +38,7 @@ class Tail:
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredMessages:
     """The stored messages: the replies to each message, the last message of each branch, and its last position, which
     may hold no message.
     """
@@ -56,7 +56,7 @@ class Stored:
         self.ends[history.branch], self.versions[history.branch] = before, history.last_seq
 
 
-def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -> Iterator[Tail]:
+def attach(thread_id: str, branches: Sequence[BranchMessages], stored: StoredMessages) -> Iterator[Tail]:
     """The messages to append, in this order. Raises VersionConflict if a stored message differs from the record's."""
     spots: dict[Spot, Spot] = {START: START}
     for number, branch in enumerate(branches):
@@ -77,7 +77,7 @@ def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -
         yield Tail(rest, target, last if forks else None)
 
 
-def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot, Spot], stored: Stored) -> int:
+def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot, Spot], stored: StoredMessages) -> int:
     """Count the branch's messages that are stored, and note their positions in `spots`."""
     spot = spots[Spot(branch.parent, branch.at)]
     for count, message in enumerate(branch.messages):

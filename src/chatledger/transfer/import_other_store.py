@@ -100,11 +100,11 @@ def _store_of(database: SourceDatabase, options: StoreOptions) -> Store:
             raise InvalidArgument("table", "cannot be chosen: ADK's tables have fixed names")
         if options.user_id is not None:
             raise InvalidArgument("user_id", "cannot be given: ADK's sessions have users, who become the owners")
-        return adk.ADK(database, sessions=options.sessions)
+        return adk.ADKStore(database, sessions=options.sessions)
     if options.store == "langchain":
-        return langchain.LangChain(database, options.table or langchain.TABLE, sessions=options.sessions)
+        return langchain.LangChainStore(database, options.table or langchain.TABLE, sessions=options.sessions)
     if options.store == "openai-agents":
-        return openai_agents.OpenAIAgents(database, options.table or openai_agents.TABLE, sessions=options.sessions)
+        return openai_agents.AgentsStore(database, options.table or openai_agents.TABLE, sessions=options.sessions)
     raise InvalidArgument("store", f"must be one of {', '.join(STORES)}")
 
 

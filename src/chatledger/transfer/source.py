@@ -24,7 +24,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(slots=True)
-class _Text:
+class _DecodedText:
     """The valid part of the buffer as text. The character at index `at` begins at index `byte` of the buffer."""
 
     text: str
@@ -32,7 +32,7 @@ class _Text:
     byte: int
 
     @classmethod
-    def of(cls, data: bytes, byte: int) -> _Text:
+    def of(cls, data: bytes, byte: int) -> _DecodedText:
         """Decode from byte `byte` up to the first invalid or incomplete character."""
         rest = data[byte:]
         try:
@@ -62,7 +62,7 @@ class ByteSource:
         self._at = 0
         self._dropped = 0
         self.skipped_lines = 0
-        self._text: _Text | None = None
+        self._text: _DecodedText | None = None
         self._mark: int | None = None  # a position to return to; the buffer keeps the bytes from there
         if self._has(len(BOM)) and self._data.startswith(BOM):
             self._at = len(BOM)
@@ -112,7 +112,7 @@ class ByteSource:
         self._at += here.move_over(end)
         return value
 
-    def _as_text(self) -> _Text:
+    def _as_text(self) -> _DecodedText:
         """The buffer as text, decoded once for all values in it."""
         try:
             if self._text is not None:
@@ -120,7 +120,7 @@ class ByteSource:
                 return self._text
         except UnicodeDecodeError:
             pass
-        self._text = _Text.of(self._data, self._at)
+        self._text = _DecodedText.of(self._data, self._at)
         return self._text
 
     def value_length(self) -> int | None:

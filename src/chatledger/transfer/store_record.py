@@ -19,7 +19,7 @@ from chatledger.repositories.history import History, with_draft
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.rows.messages import encode_message, is_encoded_alike
 from chatledger.transaction import as_user
-from chatledger.transfer.attach import Stored, Tail, attach
+from chatledger.transfer.attach import StoredMessages, Tail, attach
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.plan import ImportOptions, PlannedThread
 from chatledger.transfer.report import Outcome
@@ -35,7 +35,7 @@ async def store_record(
     """
     if thread is None:
         try:
-            tails = list(attach(planned.thread_id, planned.branches, Stored()))
+            tails = list(attach(planned.thread_id, planned.branches, StoredMessages()))
             return "created", await _write(ledger, planned, options, None, tails, planned.metadata)
         except IdConflict as error:
             if error.what != "thread":
@@ -75,7 +75,7 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
 
 
 async def _new_replies(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
-    stored = Stored()
+    stored = StoredMessages()
     for history in await _read_paths(ledger, planned.thread_id):
         stored.add(history)
     return list(attach(planned.thread_id, planned.branches, stored))

@@ -191,9 +191,9 @@ async def test_a_long_group_counts_for_the_caller_with_the_most_messages(
 ) -> None:
     monkeypatch.setattr(writer, "LONG", -1.0)  # so that each group counts as long
     marked: list[str] = []
-    put_back = writer.Writer._put_back
+    put_back = writer.SqliteWriter._put_back
 
-    def noting(self: writer.Writer, jobs: Any, caller: Any) -> None:
+    def noting(self: writer.SqliteWriter, jobs: Any, caller: Any) -> None:
         marked.append(caller)
         put_back(self, jobs, caller)
 
@@ -201,7 +201,7 @@ async def test_a_long_group_counts_for_the_caller_with_the_most_messages(
         CALLER.set(caller)
         await ledger.messages.append(thread, turn() * count)
 
-    monkeypatch.setattr(writer.Writer, "_put_back", noting)
+    monkeypatch.setattr(writer.SqliteWriter, "_put_back", noting)
     marked.clear()
     await at_once(ledger, append("ada", "t0", 1), append("eve", "t1", 50))
     assert marked[-1] == "eve"
@@ -210,8 +210,8 @@ async def test_a_long_group_counts_for_the_caller_with_the_most_messages(
     assert ledger_writer(ledger)._long == {"bob"}
 
 
-def ledger_writer(ledger: Ledger) -> writer.Writer:
-    found: writer.Writer = scope_of(ledger).database._writer  # type: ignore[attr-defined]
+def ledger_writer(ledger: Ledger) -> writer.SqliteWriter:
+    found: writer.SqliteWriter = scope_of(ledger).database._writer  # type: ignore[attr-defined]
     return found
 
 

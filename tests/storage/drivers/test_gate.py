@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from chatledger.storage.drivers.errors import NoPlace, NoSecondPlace
-from chatledger.storage.drivers.gate import Gate
+from chatledger.storage.drivers.gate import PoolGate
 
 CONNECTION: Any = object()
 
 
-def full(places: int = 1) -> Gate:
-    gate = Gate(places, lambda: False)
+def full(places: int = 1) -> PoolGate:
+    gate = PoolGate(places, lambda: False)
     while gate.enter():
         pass
     return gate
 
 
-async def wait(gate: Gate, *, limit: float = 60) -> asyncio.Task[Any]:
+async def wait(gate: PoolGate, *, limit: float = 60) -> asyncio.Task[Any]:
     """A caller that stands in line."""
     waiting = asyncio.create_task(gate.wait(limit))
     await asyncio.sleep(0)
@@ -79,7 +79,7 @@ async def test_a_caller_waits_no_longer_than_its_limit() -> None:
 
 async def test_callers_that_hold_a_connection_go_first_in_their_order() -> None:
     holding = ContextVar("holding", default=False)
-    gate = Gate(0, holding.get)
+    gate = PoolGate(0, holding.get)
     order: list[str] = []
 
     async def enter(name: str) -> None:
@@ -105,6 +105,6 @@ async def test_a_closed_gate_sends_all_away() -> None:
 
 
 async def test_a_caller_that_holds_a_connection_says_so() -> None:
-    gate = Gate(0, lambda: True)
+    gate = PoolGate(0, lambda: True)
     with pytest.raises(NoSecondPlace, match="a transaction that is open here"):
         await gate.wait(0.01)

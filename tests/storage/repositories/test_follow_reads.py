@@ -12,7 +12,7 @@ from chatledger import Cursor, Ledger, Mark, PostgreSQL
 from chatledger.models import ThreadChange
 from chatledger.repositories import scope_of
 from chatledger.storage.databases import poller, shared_reads
-from chatledger.storage.drivers.gate import Gate, Place
+from chatledger.storage.drivers.gate import PoolGate, PoolPlace
 from chatledger.storage.follow import follower
 from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
@@ -90,9 +90,9 @@ async def test_followers_leave_connections_to_others(
 ) -> None:
     """They waited for all connections of the pool at once, and who came after them got none within ten seconds."""
     waited = 0
-    wait = Gate.wait
+    wait = PoolGate.wait
 
-    async def noting(gate: Gate, limit: float) -> Place:
+    async def noting(gate: PoolGate, limit: float) -> PoolPlace:
         nonlocal waited
         waited += 1
         return await wait(gate, limit)
@@ -104,12 +104,12 @@ async def test_followers_leave_connections_to_others(
             await writer.messages.append(thread, [user("first")], create=True)
         marks = [(await writer.branches.get(thread)).mark for thread in threads]
         async with database.open(**options) as ledger:
-            monkeypatch.setattr(Gate, "wait", noting)
+            monkeypatch.setattr(PoolGate, "wait", noting)
             following = [
                 asyncio.create_task(hear(ledger, thread, mark, 1)) for thread, mark in zip(threads, marks, strict=True)
             ]
             await asyncio.sleep(0.3)
-            monkeypatch.setattr(Gate, "wait", wait)
+            monkeypatch.setattr(PoolGate, "wait", wait)
             for thread in threads:
                 await writer.messages.append(thread, [user("second")])
             await asyncio.gather(*following)

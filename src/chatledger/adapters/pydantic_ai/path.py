@@ -13,7 +13,7 @@ from chatledger.errors import EncodeError, NotFound
 from chatledger.formats.pydantic_ai.codec import CODEC
 from chatledger.formats.pydantic_ai.foreign import fit
 from chatledger.formats.pydantic_ai.names import NAME, request_head
-from chatledger.formats.pydantic_ai.write import Writer
+from chatledger.formats.pydantic_ai.write import ModelMessageWriter
 from chatledger.models import ChatMessage, Newest, Oldest, continues
 from chatledger.models.json import JsonValue
 from chatledger.models.windows import MOST
@@ -55,7 +55,7 @@ class Unit:
 
     def message(self) -> JsonValue:
         """The message of the framework. Without any part, because it was redacted, it is an empty request."""
-        writer = Writer()
+        writer = ModelMessageWriter()
         for index, row in enumerate(self.rows):
             fitted = fit(row)
             if fitted is not None:
@@ -86,7 +86,7 @@ def last_entry(messages: Sequence[ChatMessage]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class EntryPath:
     """The messages up to the last one of an entry, and their entries. A window also has the parent of its first one."""
 
     messages: Sequence[ChatMessage]
@@ -109,7 +109,7 @@ class Path:
         return entries
 
 
-async def read_path(source: Repositories, thread_id: str, entry_id: str, limit: int | None) -> Path:
+async def read_path(source: Repositories, thread_id: str, entry_id: str, limit: int | None) -> EntryPath:
     """The path up to an entry, at least `limit` entries and the one before them. Raises EntryNotFound.
 
     Nearly always the active branch ends with the entry; if that does not have it, it is looked for.
@@ -131,7 +131,7 @@ async def read_path(source: Repositories, thread_id: str, entry_id: str, limit: 
             at, branch = await place_of(source, thread_id, entry_id)
             before = at + 1
         elif limit is None or newest is None or found >= limit or history.previous_cursor is None:
-            return Path(history.messages[: units[found].end], units[: found + 1])
+            return EntryPath(history.messages[: units[found].end], units[: found + 1])
         else:
             newest *= 2  # some of the entries are several messages
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from chatledger.adapters.extra import importing
-from chatledger.adapters.pydantic_ai.path import EntryNotFound, Path, last_entry, place_of, read_path
+from chatledger.adapters.pydantic_ai.path import EntryNotFound, EntryPath, last_entry, place_of, read_path
 from chatledger.adapters.pydantic_ai.record import KEY, Write, hold, read_stored, stored_record
 from chatledger.adapters.write import append_within, in_transaction, settled
 from chatledger.arguments import RULES, Kind, require
@@ -172,7 +172,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
                 pass  # another writer was here; the framework reads the record again
         return cast("list[ConversationEntry] | None", await super()._history_of(record, limit=limit))
 
-    async def _find_path(self, entry_id: str, limit: int | None) -> Path:
+    async def _find_path(self, entry_id: str, limit: int | None) -> EntryPath:
         """The path in any thread that has the entry: those of forks are copies, so they are alike."""
         for message in await self._ledger.messages.find(entry_id):
             try:
@@ -280,7 +280,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         rows = path.messages[path.units[known - 1].end if known else 0 :]
         await self._append_all(transaction, write.id, [copy_with(row, {**anew, "violations": []}) for row in rows])
 
-    async def _path_elsewhere(self, transaction: Transaction, write: Write, entry_id: str) -> Path:
+    async def _path_elsewhere(self, transaction: Transaction, write: Write, entry_id: str) -> EntryPath:
         found = [message.thread_id for message in await transaction.messages.find(entry_id)]
         for thread_id in dict.fromkeys([write.record.forked_from, *found]):
             if thread_id not in (None, write.id):

@@ -30,7 +30,7 @@ def make_repairs(url: str | None, tenant: str, thread: str | None, *, dry_run: b
     they are only listed. Raises UsageError if nobody can be asked.
     """
 
-    def walk(*, dry_run: bool) -> _Found:
+    def walk(*, dry_run: bool) -> _Repairs:
         found = in_ledger(url, tenant, lambda ledger: _walk(ledger, thread, dry_run=dry_run, quiet=as_json))
         _report(found, as_json=as_json)
         return found
@@ -44,7 +44,7 @@ def make_repairs(url: str | None, tenant: str, thread: str | None, *, dry_run: b
 
 
 @dataclass(slots=True)
-class _Found:
+class _Repairs:
     """The repairs of a walk through the threads: made, or with `dry_run` only listed."""
 
     dry_run: bool
@@ -53,10 +53,10 @@ class _Found:
     damaged: list[ChatLedgerError] = field(default_factory=list)
 
 
-async def _walk(ledger: Ledger, thread: str | None, *, dry_run: bool, quiet: bool) -> _Found:
+async def _walk(ledger: Ledger, thread: str | None, *, dry_run: bool, quiet: bool) -> _Repairs:
     from chatledger.storage.rows.messages import is_damage
 
-    found = _Found(dry_run)
+    found = _Repairs(dry_run)
     with working("looking" if dry_run else "repairing", quiet=quiet):
         async for thread_id in thread_ids(ledger, thread):
             found.checked += 1
@@ -103,7 +103,7 @@ def _answered(result: ChatMessage) -> str:
     return f"stored {result.text!r} as the result of call {result.tool_call_id or 'without an id'} ({result.name})"
 
 
-def _report(found: _Found, *, as_json: bool) -> None:
+def _report(found: _Repairs, *, as_json: bool) -> None:
     if as_json:
         print_list(found.done, checked=found.checked, dry_run=found.dry_run)
     else:

@@ -53,7 +53,7 @@ def sql(
         if as_csv and as_json:
             raise UsageError("give --csv or --json, not both")
         text = sys.stdin.read() if statement == "-" else statement
-        printer = _Csv(limit) if as_csv else _Json(limit) if as_json else _Table(limit or TABLE_ROWS)
+        printer = _Csv(limit) if as_csv else _Json(limit) if as_json else _TablePrinter(limit or TABLE_ROWS)
         require_database(url)
         _read(url, tenant, text, printer)
         printer.end()
@@ -103,7 +103,7 @@ class _Printer:
     def end(self) -> None: ...
 
 
-class _Table(_Printer):
+class _TablePrinter(_Printer):
     def begin(self) -> None:
         self._rows: list[Sequence[Any]] = []
 

@@ -72,7 +72,7 @@ def convert(
         require_files([file])
         require_folder(output)
         conversion = Conversion(from_, to, field=field, carry=carry)
-        report = _Report(listing=losses)
+        report = _ConvertReport(listing=losses)
         try:
             with open_output(output) as write:
                 _convert(file, conversion, write, report)
@@ -87,7 +87,7 @@ def convert(
     run(command, debug=debug)
 
 
-def _convert(file: str, conversion: Conversion, write: Callable[[str], object], report: _Report) -> None:
+def _convert(file: str, conversion: Conversion, write: Callable[[str], object], report: _ConvertReport) -> None:
     from chatledger.transfer.convert import convert_file
     from chatledger.transfer.record_writer import RecordWriter
     from chatledger.transfer.report import Failure
@@ -108,7 +108,7 @@ def _convert(file: str, conversion: Conversion, write: Callable[[str], object], 
         writer.close()
 
 
-class _Report:
+class _ConvertReport:
     def __init__(self, *, listing: bool) -> None:
         self._listing = listing
         self._read_as: Counter[str] = Counter()

@@ -193,7 +193,7 @@ def _minimum(text: str) -> tuple[str, float]:
 
 
 @dataclass(slots=True)
-class _Report:
+class _ExportReport:
     losses: Remarks = field(default_factory=Remarks)
     repairs: int = 0
     index: Index | None = None
@@ -222,13 +222,15 @@ def _say_missing(index: Index) -> ExitCode:
     return ExitCode.FOUND if index.left_out else code
 
 
-async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> _Report:
+async def _export_one(
+    ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None
+) -> _ExportReport:
     from chatledger.transfer.export import export_thread
     from chatledger.transfer.record_writer import json_text
 
     exported = await export_thread(ledger, thread, format=format_)
     write(json_text(exported.value, indent=2) + "\n")
-    report = _Report()
+    report = _ExportReport()
     report.losses.add_losses(exported.losses)
     report.exported[exported.thread_id] = exported.all_branches
     return report
@@ -241,7 +243,7 @@ async def _export_many(
     format_: str | None,
     container: str,
     view: Literal["stored", "model"] | None,
-) -> _Report:
+) -> _ExportReport:
     """Write the threads as records, or with a view as training data."""
     from chatledger.transfer.detect import DEFAULT_FORMAT
     from chatledger.transfer.export import export_all, export_conversations
@@ -254,7 +256,7 @@ async def _export_many(
         if view is None
         else export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT, view=view)
     )
-    report = _Report(index=index)
+    report = _ExportReport(index=index)
     with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
         async for one in exported:
             advance()

@@ -10,7 +10,7 @@ from chatledger.formats.agent_framework.foreign import fit
 from chatledger.formats.agent_framework.objects import build, is_object
 from chatledger.formats.agent_framework.parts import CONTENTS, MESSAGE, NAME, TYPE
 from chatledger.formats.agent_framework.read import read_payload
-from chatledger.formats.agent_framework.write import Writer
+from chatledger.formats.agent_framework.write import FrameworkWriter
 from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.models import ChatMessage, RulesLevel
 
@@ -45,7 +45,7 @@ class AgentFramework:
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
     """The payload: messages of the format as they came in, others fitted to the format."""
-    writer = Writer()
+    writer = FrameworkWriter()
     origins: list[tuple[int, ...]] = []
     for index, message in enumerate(messages):
         fitted = fit(message)

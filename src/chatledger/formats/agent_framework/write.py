@@ -35,7 +35,7 @@ FAILED = "FunctionInvocationError"
 
 
 @dataclass(slots=True)
-class Writer:
+class FrameworkWriter:
     """Writes messages one after the other into `messages`. Calls without an id, and their results, get a
     generated id.
     """

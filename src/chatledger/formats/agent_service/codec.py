@@ -16,7 +16,7 @@ from chatledger.formats.agent_service.foreign import carry, unpack
 from chatledger.formats.agent_service.models import ChatHistory, ChatMessage
 from chatledger.formats.agent_service.read import (
     MESSAGES,
-    Source,
+    ServiceSource,
     check,
     fields_of,
     keep_around,
@@ -28,7 +28,7 @@ from chatledger.formats.agent_service.write import (
     AROUND,
     NAME,
     ROLE_OF_TYPE,
-    Dump,
+    ServiceDump,
     around_of,
     write_fields,
     write_message,
@@ -71,7 +71,7 @@ class AgentServiceCodec:
         return ChatHistory(messages=[_as_model(fields) for fields in payload[MESSAGES]])
 
 
-def _decode(source: Source, rules: RulesLevel) -> LedgerMessage:
+def _decode(source: ServiceSource, rules: RulesLevel) -> LedgerMessage:
     check(source.fields, source.path, rules)
     message = read_fields(source.fields, lenient=rules == "lenient")
     carried = unpack(message, source.fields)
@@ -122,7 +122,7 @@ def _as_model(fields: JsonObject) -> ChatMessage:
         message = ChatMessage.model_validate(fields)
     except ValidationError:
         message = ChatMessage.model_validate(write_fields(read_fields(fields)))
-    if not isinstance(fields, Dump):
+    if not isinstance(fields, ServiceDump):
         return message
     return ChatMessage.model_construct(set(fields.given & _FIELDS), **dict(message))
 

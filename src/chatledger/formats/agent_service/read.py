@@ -43,7 +43,7 @@ _NAMES = re.compile(r"\.(type|tool_call_id|run_id)|\.tool_calls\[\d+\]\.(id|name
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ServiceSource:
     """A message that came in, and its path. `given` names the fields that were set on an object, if not all were."""
 
     fields: JsonObject
@@ -56,7 +56,7 @@ class Opened:
     """A payload taken apart. `around` is the history that holds the messages, without them; None for a bare list."""
 
     around: JsonObject | None
-    sources: list[Source]
+    sources: list[ServiceSource]
     losses: list[Loss]
 
 
@@ -84,16 +84,16 @@ def fields_of(value: object) -> dict[str, Any] | None:
     return {**held, **(getattr(value, "model_extra", None) or {})}
 
 
-def _sources(messages: Sequence[object], path: str, rules: RulesLevel, losses: list[Loss]) -> list[Source]:
+def _sources(messages: Sequence[object], path: str, rules: RulesLevel, losses: list[Loss]) -> list[ServiceSource]:
     return [_source(message, f"{path}[{index}]", rules, losses) for index, message in enumerate(messages)]
 
 
-def _source(message: object, path: str, rules: RulesLevel, losses: list[Loss]) -> Source:
+def _source(message: object, path: str, rules: RulesLevel, losses: list[Loss]) -> ServiceSource:
     fields = fields_of(message)
     if fields is None:
         raise DecodeError(path, f"expected a message object, not {type(message).__name__}")
     checked = as_json(fields, path, _NAMES, losses, lenient=rules == "lenient")
-    return Source(checked, path, _given(message, fields))
+    return ServiceSource(checked, path, _given(message, fields))
 
 
 def _given(message: object, fields: dict[str, Any]) -> list[str] | None:

@@ -39,21 +39,21 @@ TOOL_CALLS = "tool_calls"
 _RUN_ID = "run_id"
 
 
-class Dump(dict[str, JsonValue]):
+class ServiceDump(dict[str, JsonValue]):
     """A message that came in as an object. `given` names the fields that had been set on it."""
 
     given: frozenset[str]
 
 
 def write_message(message: LedgerMessage) -> JsonObject:
-    """The source of the message; a Dump if not all of its fields had been set."""
+    """The source of the message; a ServiceDump if not all of its fields had been set."""
     residual = message.residual if isinstance(message.residual, dict) else {}
     source = restore(with_calls(write_fields(message), residual.get(CALLS)), residual)
     named = {} if message.run_id is None or source.get(_RUN_ID) is not None else {_RUN_ID: message.run_id}
     given = residual.get(GIVEN)
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
         return {**source, **named}
-    dump = Dump(source, **named)
+    dump = ServiceDump(source, **named)
     dump.given = frozenset(given if message.run_id is None else [*given, _RUN_ID])
     return dump
 

@@ -12,7 +12,7 @@ from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.google_adk.foreign import fit
 from chatledger.formats.google_adk.parts import NAME
 from chatledger.formats.google_adk.read import is_object, read_payload
-from chatledger.formats.google_adk.write import Event, Writer
+from chatledger.formats.google_adk.write import Event, EventWriter
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonObject
@@ -63,7 +63,7 @@ def as_model(event: JsonObject, path: str) -> Any:
 
 def events_of(messages: Sequence[ChatMessage]) -> list[Event]:
     """The events, not written yet: those of the format as they came in, others fitted to the format."""
-    pairing, writer = Pairing(), Writer()
+    pairing, writer = Pairing(), EventWriter()
     for index, message in enumerate(messages):
         call_ids = pairing.ask(message, index + 1)
         answered = pairing.answer(message) if message.role == "tool" else None

@@ -25,7 +25,7 @@ stands for it.
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionNames:
     """A session by its three names."""
 
     app_name: str
@@ -46,7 +46,7 @@ class Place:
         )
 
     @classmethod
-    def of_thread(cls, thread_id: str) -> Place | None:
+    def of_thread(cls, thread_id: str) -> SessionNames | None:
         """The session of a thread; None for an id that no session has."""
         names = [unquote(name) for name in thread_id.split("/")]
         place = cls(*names) if len(names) == 3 else None
@@ -78,7 +78,7 @@ def unnamed(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def identified(
-    rows: Sequence[ChatMessage], place: Place, *, event_id: str, invocation_id: str, timestamp: float
+    rows: Sequence[ChatMessage], place: SessionNames, *, event_id: str, invocation_id: str, timestamp: float
 ) -> list[ChatMessage]:
     """The rows of one event under its id, its time and its run."""
     run_id: str | None = f"{place.thread_id}/{quote(invocation_id, safe='')}"

@@ -70,7 +70,7 @@ class Event:
 
 
 @dataclass(slots=True)
-class Writer:
+class EventWriter:
     """Writes messages that fit the format, one after the other."""
 
     events: list[Event] = field(default_factory=list)

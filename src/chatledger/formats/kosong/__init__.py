@@ -20,7 +20,7 @@ from chatledger.formats.kosong.models import (
     UnknownPart,
     VideoURLPart,
 )
-from chatledger.formats.kosong.parts import Revision
+from chatledger.formats.kosong.parts import KosongRevision
 
 __all__ = [
     "CODEC",
@@ -38,4 +38,4 @@ __all__ = [
     "VideoURLPart",
 ]
 
-CODEC = KosongCodec(Revision("kosong/0.30", Message, null_is_empty=False, has_extras=True, has_videos=True))
+CODEC = KosongCodec(KosongRevision("kosong/0.30", Message, null_is_empty=False, has_extras=True, has_videos=True))

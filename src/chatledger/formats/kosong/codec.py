@@ -16,7 +16,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded, Written
 from chatledger.formats.kosong.foreign import adapt, adapt_message, is_record
 from chatledger.formats.kosong.models import MESSAGE_FIELDS, build, is_object, restore_given
-from chatledger.formats.kosong.parts import AS_DICT, CLASSES, FAMILY, FIELDS, GIVEN, Revision, residual_of
+from chatledger.formats.kosong.parts import AS_DICT, CLASSES, FAMILY, FIELDS, GIVEN, KosongRevision, residual_of
 from chatledger.formats.kosong.read import read_message
 from chatledger.formats.kosong.write import write_fields, write_message
 from chatledger.formats.wire.pairing import Pairing
@@ -25,7 +25,7 @@ from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonObject
 
 
-class Dump(dict[str, Any]):
+class KosongDump(dict[str, Any]):
     """The dict of a message, with a reference to the message, and whether that was read from an object."""
 
     __slots__ = ("message", "of_object")
@@ -37,7 +37,7 @@ class Dump(dict[str, Any]):
 
 
 class KosongCodec:
-    def __init__(self, revision: Revision) -> None:
+    def __init__(self, revision: KosongRevision) -> None:
         self.revision = revision
 
     @property
@@ -76,7 +76,9 @@ class KosongCodec:
         kept = [index for index, message in enumerate(messages) if message.format == self.name]
         return Written(
             [
-                Dump(write_message(message, self.revision), message, of_object=_is_of_object(message, messages[first]))
+                KosongDump(
+                    write_message(message, self.revision), message, of_object=_is_of_object(message, messages[first])
+                )
                 for message, (first, *_) in adapted
             ],
             [origins for _, origins in adapted],
@@ -85,12 +87,16 @@ class KosongCodec:
 
     def _read(self, source: object, path: str, losses: list[Loss], *, lenient: bool) -> ChatMessage:
         """The message of a dict or an object. An unchanged dump is read as its object, which it does not determine."""
-        if isinstance(source, Dump) and source.of_object and source == write_message(source.message, self.revision):
+        if (
+            isinstance(source, KosongDump)
+            and source.of_object
+            and source == write_message(source.message, self.revision)
+        ):
             source = self._as_model(source, path)
         return read_message(source, path, self.revision, losses, lenient=lenient)
 
     def _as_model(self, fields: dict[str, Any], path: str) -> Any:
-        if isinstance(fields, Dump):
+        if isinstance(fields, KosongDump):
             message = fields.message
         else:
             message = read_message(fields, path, self.revision, [], lenient=True)
@@ -125,7 +131,7 @@ def _is_of_object(message: ChatMessage, stored: ChatMessage) -> bool:
 # Whether a payload is certainly of a revision of kosong.
 
 
-def is_of_revision(payload: object, revision: Revision) -> bool:
+def is_of_revision(payload: object, revision: KosongRevision) -> bool:
     """True for objects of the revision, and for full dumps: short dumps look like OpenAI's.
 
     Only the older revision dumps empty content as null. Without such content, full dumps are taken for the newer
@@ -138,7 +144,7 @@ def is_of_revision(payload: object, revision: Revision) -> bool:
     return not revision.null_is_empty or any(not isinstance(one, dict) or one["content"] is None for one in payload)
 
 
-def _is_message(message: object, revision: Revision) -> bool:
+def _is_message(message: object, revision: KosongRevision) -> bool:
     is_newer = not revision.null_is_empty
     if isinstance(message, dict):
         return tuple(message) == MESSAGE_FIELDS and not (is_newer and message["content"] is None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from chatledger.formats.kosong.parts import PARTIAL, ROLES, Revision, of_family, residual_of, type_of
+from chatledger.formats.kosong.parts import PARTIAL, ROLES, KosongRevision, of_family, residual_of, type_of
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import (
     AudioPart,
@@ -30,7 +30,7 @@ Content = str | list[Part] | None
 
 
 def adapt(
-    messages: Sequence[ChatMessage], revision: Revision, *, records: bool = False
+    messages: Sequence[ChatMessage], revision: KosongRevision, *, records: bool = False
 ) -> list[tuple[ChatMessage, tuple[int, ...]]]:
     """The messages to write, in order, each with the indexes of its original messages.
 
@@ -53,7 +53,7 @@ def adapt(
     return adapted
 
 
-def adapt_message(message: ChatMessage, revision: Revision, pairing: Pairing, place: int) -> ChatMessage | None:
+def adapt_message(message: ChatMessage, revision: KosongRevision, pairing: Pairing, place: int) -> ChatMessage | None:
     """The message as the revision can express it; None for a custom message."""
     ids = pairing.ask(message, place)
     answered = pairing.answer(message) if message.role == "tool" else None
@@ -98,7 +98,7 @@ def _kept_residual(message: ChatMessage) -> dict[str, bool] | None:
     return None if partial is None else {PARTIAL: partial}
 
 
-def _content(message: ChatMessage, revision: Revision) -> Content:
+def _content(message: ChatMessage, revision: KosongRevision) -> Content:
     own = of_family(message)
     content = message.content
     if isinstance(content, list):
@@ -150,7 +150,7 @@ Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
 FRAMES = "frames"  # the extras key of a video that is a list of images
 
 
-def adapt_part(part: Part, revision: Revision, *, own: bool) -> list[Part]:
+def adapt_part(part: Part, revision: KosongRevision, *, own: bool) -> list[Part]:
     """The parts that a part becomes: several for the frames of a video, none for a part that kosong cannot express."""
     if isinstance(part, OpaquePart):
         return [part] if own else []
@@ -161,7 +161,7 @@ def adapt_part(part: Part, revision: Revision, *, own: bool) -> list[Part]:
     return [part.model_copy(update={"extras": None})]
 
 
-def adapt_reasoning(reasoning: str | list[Part], revision: Revision) -> list[Part]:
+def adapt_reasoning(reasoning: str | list[Part], revision: KosongRevision) -> list[Part]:
     """The parts of the field `reasoning`. Empty reasoning becomes an empty part."""
     if isinstance(reasoning, str):
         return [ThinkPart(text=reasoning)]
@@ -174,7 +174,7 @@ def _frames(part: VideoPart) -> list[str]:
     return [frame for frame in frames if isinstance(frame, str)] if isinstance(frames, list) else []
 
 
-def _medium(part: Medium, revision: Revision) -> Part:
+def _medium(part: Medium, revision: KosongRevision) -> Part:
     url = _url(part)
     can_be_written = not isinstance(part, FilePart) and (revision.has_videos or not isinstance(part, VideoPart))
     if url is None or not can_be_written:

@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from chatledger.errors import DecodeError
-from chatledger.formats.kosong.parts import Revision
+from chatledger.formats.kosong.parts import KosongRevision
 from chatledger.models import json
 from chatledger.models.json import JsonObject
 
@@ -292,7 +292,7 @@ def is_plain_text(message: Any) -> bool:
     return held.get("type") == "text" and isinstance(held.get("text"), str) and len(held) == 2
 
 
-def build(revision: Revision, fields: JsonObject, classes: Any) -> Any:
+def build(revision: KosongRevision, fields: JsonObject, classes: Any) -> Any:
     """A message object, whose parts have their classes. A part that no class accepts is an UnknownPart."""
     content = fields.get("content")
     if isinstance(content, list):
@@ -301,7 +301,7 @@ def build(revision: Revision, fields: JsonObject, classes: Any) -> Any:
     return revision.message.model_validate({**fields, "content": content})
 
 
-def _build_part(value: json.JsonValue, part_type: Any, revision: Revision) -> ContentPart:
+def _build_part(value: json.JsonValue, part_type: Any, revision: KosongRevision) -> ContentPart:
     stated = value.get("type") if isinstance(value, dict) else None
     if not isinstance(stated, str):
         return UnknownPart(type="", value=value)

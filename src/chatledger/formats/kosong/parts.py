@@ -33,7 +33,7 @@ MEDIA: dict[str, type[ImagePart | AudioPart | VideoPart]] = {
 
 
 def read_part(
-    value: JsonValue, path: str, revision: Revision, *, lenient: bool = False, part_type: str | None = None
+    value: JsonValue, path: str, revision: KosongRevision, *, lenient: bool = False, part_type: str | None = None
 ) -> Part:
     """The part. `part_type` is the type to read it as, if that is not the type that it states."""
     try:
@@ -47,7 +47,7 @@ def read_part(
     return known or OpaquePart(type=stated, value=value)
 
 
-def _read_known(part: dict[str, JsonValue], part_type: str, path: str, revision: Revision) -> Part | None:
+def _read_known(part: dict[str, JsonValue], part_type: str, path: str, revision: KosongRevision) -> Part | None:
     if part_type == "text":
         return TextPart(text=required(part, "text", str, path))
     if part_type == "think":
@@ -124,7 +124,7 @@ LINE = "line"  # how the line of a context file differs from the one that we wou
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class KosongRevision:
     """`message` is the class of its messages. `null_is_empty`: empty content dumps as null, one text stays a list."""
 
     name: str

@@ -29,7 +29,7 @@ from chatledger.formats.kosong.parts import (
     PARTIAL,
     ROLES,
     SHORT,
-    Revision,
+    KosongRevision,
     Source,
     as_object,
     optional,
@@ -47,7 +47,9 @@ _NAMES = re.compile(r"\.(role|name|tool_call_id)|\.tool_calls\[\d+\]\.(id|functi
 """The paths of ids and names in a message."""
 
 
-def read_message(message: object, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
+def read_message(
+    message: object, path: str, revision: KosongRevision, losses: list[Loss], *, lenient: bool
+) -> ChatMessage:
     if isinstance(message, dict):
         return _read_dict(message, path, revision, losses, lenient=lenient)
     if is_object(message):
@@ -55,7 +57,7 @@ def read_message(message: object, path: str, revision: Revision, losses: list[Lo
     raise DecodeError(path, f"expected a dict or a message object, not {type(message).__name__}")
 
 
-def _read_dict(source: Any, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
+def _read_dict(source: Any, path: str, revision: KosongRevision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
     """A message from a dict. Writing it gives that dict again, with its key order and its unknown keys."""
     source = as_json(source, path, _NAMES, losses, lenient=lenient)
     message = _read_fields(source, path, revision, lenient=lenient)
@@ -67,7 +69,7 @@ def _read_dict(source: Any, path: str, revision: Revision, losses: list[Loss], *
     return message.model_copy(update={"residual": {**residual, **(message.residual or {})}})
 
 
-def _read_object(source: Any, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
+def _read_object(source: Any, path: str, revision: KosongRevision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
     """A message from an object. Writing it gives an equal object with equal dumps."""
     fields = as_json(object_fields(source, path), path, _NAMES, losses, lenient=lenient)
     own_dump = as_json(dump_object(source, path), path, _NAMES, [], lenient=lenient)
@@ -93,7 +95,12 @@ def _partial_flag(source: JsonObject) -> dict[str, bool] | None:
 
 
 def _read_fields(
-    source: Source, path: str, revision: Revision, *, lenient: bool = False, classes: Mapping[int, str] | None = None
+    source: Source,
+    path: str,
+    revision: KosongRevision,
+    *,
+    lenient: bool = False,
+    classes: Mapping[int, str] | None = None,
 ) -> ChatMessage:
     """The message without its residual. `classes` names the type of the parts that state another type, by index."""
     optional(source, "partial", bool, path, lenient=lenient)
@@ -116,7 +123,7 @@ def _role(source: Source, path: str, lenient: bool) -> str:
 
 
 def _content(
-    source: Source, path: str, revision: Revision, lenient: bool, classes: Mapping[int, str]
+    source: Source, path: str, revision: KosongRevision, lenient: bool, classes: Mapping[int, str]
 ) -> str | list[Part] | None:
     if "content" not in source and not lenient:
         raise DecodeError(f"{path}.content", "missing")

@@ -22,7 +22,7 @@ from chatledger.formats.kosong.models import (
     UnknownPart,
     validate_part,
 )
-from chatledger.formats.kosong.parts import Revision
+from chatledger.formats.kosong.parts import KosongRevision
 
 __all__ = [
     "CODEC",
@@ -65,4 +65,4 @@ class Message(BaseModel):
         return content if isinstance(content, str) else [part.model_dump() for part in content]
 
 
-CODEC = KosongCodec(Revision("kosong/0.23", Message, null_is_empty=True, has_extras=False, has_videos=False))
+CODEC = KosongCodec(KosongRevision("kosong/0.23", Message, null_is_empty=True, has_extras=False, has_videos=False))

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatledger.formats.kosong.parts import AS_DICT, DUMP, FIELDS, PARTIAL, SHORT, Revision, residual_of, write_part
+from chatledger.formats.kosong.parts import (
+    AS_DICT,
+    DUMP,
+    FIELDS,
+    PARTIAL,
+    SHORT,
+    KosongRevision,
+    residual_of,
+    write_part,
+)
 from chatledger.formats.wire.residual import restore_deep
 from chatledger.models import ChatMessage, ToolCall
 from chatledger.models.json import JsonObject, JsonValue
 
 
-def write_message(message: ChatMessage, revision: Revision) -> JsonObject:
+def write_message(message: ChatMessage, revision: KosongRevision) -> JsonObject:
     """The dict of a message of the revision."""
     encoded = write_fields(message, revision)
     written = _restored(encoded, residual_of(message), revision)
@@ -22,13 +31,13 @@ def write_message(message: ChatMessage, revision: Revision) -> JsonObject:
     return written if isinstance(written.get("role"), str) else dump(encoded, revision)
 
 
-def _restored(encoded: JsonObject, residual: JsonObject, revision: Revision) -> JsonObject:
+def _restored(encoded: JsonObject, residual: JsonObject, revision: KosongRevision) -> JsonObject:
     if AS_DICT in residual:
         return restore_deep(shortened(encoded) if SHORT in residual else encoded, residual.get(FIELDS))
     return restore_deep(dump(restore_deep(encoded, residual.get(FIELDS)), revision), residual.get(DUMP))
 
 
-def write_fields(message: ChatMessage, revision: Revision) -> JsonObject:
+def write_fields(message: ChatMessage, revision: KosongRevision) -> JsonObject:
     content = message.content
     calls = message.tool_calls
     return {
@@ -41,18 +50,18 @@ def write_fields(message: ChatMessage, revision: Revision) -> JsonObject:
     }
 
 
-def _call(call: ToolCall, revision: Revision) -> JsonObject:
+def _call(call: ToolCall, revision: KosongRevision) -> JsonObject:
     function = {"name": call.name, "arguments": call.arguments}
     extras = {"extras": call.extras} if revision.has_extras else {}
     return {"type": "function", "id": call.id, "function": function, **extras}
 
 
-def dump(encoded: JsonObject, revision: Revision) -> JsonObject:
+def dump(encoded: JsonObject, revision: KosongRevision) -> JsonObject:
     """The encoded message as `model_dump` of the revision's class returns it."""
     return {**encoded, "content": _dumped_content(encoded["content"], revision)}
 
 
-def _dumped_content(content: Any, revision: Revision) -> JsonValue:
+def _dumped_content(content: Any, revision: KosongRevision) -> JsonValue:
     if revision.null_is_empty:
         return content or None
     if isinstance(content, list) and len(content) == 1 and _is_text(content[0]):

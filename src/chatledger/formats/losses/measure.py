@@ -72,7 +72,7 @@ def _is_readable(codec: Codec, messages: Sequence[ChatMessage], carry: bool) -> 
 
 def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessage], written: Written) -> list[Loss]:
     """The differences between messages and the messages that were read back."""
-    found, origins = _Found(messages), origins_of(written, len(decoded))
+    found, origins = _LossesByMessage(messages), origins_of(written, len(decoded))
     _note_places(found, origins)
     for sources, pieces in groups_of(len(messages), origins):
         if sources and pieces:
@@ -82,7 +82,7 @@ def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessag
     return found.losses
 
 
-def _note_places(found: _Found, origins: Origins) -> None:
+def _note_places(found: _LossesByMessage, origins: Origins) -> None:
     """The losses of messages as a whole."""
     pieces = _places_of(origins)
     moved = unordered(origins)
@@ -108,7 +108,7 @@ def _follower(origins: Origins, piece: int) -> int | None:
     return next(after, next(before, None))
 
 
-class _Found:
+class _LossesByMessage:
     """The losses by message, one for each path."""
 
     def __init__(self, messages: Sequence[ChatMessage]) -> None:

@@ -31,7 +31,7 @@ from chatledger.rules.tip import OpenCall
 
 
 @dataclass(slots=True, eq=False)
-class Draft:
+class GrowingItem:
     """An item that may still grow: its message, its fields, and its outputs and calls so far.
 
     `position` is the seq of the message, or its number in a payload that is not stored yet. `call` is the index among
@@ -44,11 +44,11 @@ class Draft:
     source: int | None
     fields: JsonObject
     call: int | None = None
-    owner: Draft | None = None
+    owner: GrowingItem | None = None
     outputs: list[JsonObject] = field(default_factory=list)
     nonces: set[str] = field(default_factory=set)
     answering: list[int] = field(default_factory=list)
-    calls: list[Draft] = field(default_factory=list)
+    calls: list[GrowingItem] = field(default_factory=list)
 
     def add_outputs(self, outputs: Sequence[JsonObject], source: int) -> None:
         """Add the outputs of a message. An output whose nonce is taken gets another nonce."""
@@ -78,12 +78,12 @@ class Drafts:
     """The items so far, in file order and by their positions; and the calls that have no outputs yet."""
 
     def __init__(self) -> None:
-        self.all: list[Draft] = []
+        self.all: list[GrowingItem] = []
         self.open_calls = OpenCalls()
-        self.last_message: Draft | None = None
-        self._at: dict[tuple[int, int | None], Draft] = {}
+        self.last_message: GrowingItem | None = None
+        self._at: dict[tuple[int, int | None], GrowingItem] = {}
 
-    def add(self, draft: Draft) -> Draft:
+    def add(self, draft: GrowingItem) -> GrowingItem:
         self.all.append(draft)
         self._at[draft.position, draft.call] = draft
         if draft.owner is not None:
@@ -94,16 +94,16 @@ class Drafts:
             self.last_message = draft
         return draft
 
-    def at(self, position: int | None, call: int | None) -> Draft | None:
+    def at(self, position: int | None, call: int | None) -> GrowingItem | None:
         return None if position is None else self._at.get((position, call))
 
-    def answer(self, draft: Draft, outputs: Sequence[JsonObject], source: int) -> None:
+    def answer(self, draft: GrowingItem, outputs: Sequence[JsonObject], source: int) -> None:
         draft.add_outputs(outputs, source)
         if draft.call is not None:
             self.open_calls.close(_open_call(draft, draft.call))
 
 
-def _open_call(draft: Draft, idx: int) -> OpenCall:
+def _open_call(draft: GrowingItem, idx: int) -> OpenCall:
     call = (draft.message.tool_calls or [])[idx]
     return OpenCall(0, draft.position, idx, call.id, call.name)
 
@@ -117,7 +117,7 @@ UNNAMED = "?"
 class Assembled:
     """All items in file order, including calls; and the indexes of the messages of this format."""
 
-    drafts: list[Draft]
+    drafts: list[GrowingItem]
     kept: list[int]
 
 
@@ -146,10 +146,10 @@ def _take(drafts: Drafts, message: ChatMessage, position: int, index: int) -> bo
         drafts.answer(draft, outputs, index)
         return True
     if message.role == "user":
-        drafts.add(Draft(message, position, index, write_item(message)))
+        drafts.add(GrowingItem(message, position, index, write_item(message)))
         return True
     if message.role == "assistant" and message.tool_calls and len(message.tool_calls) == 1:
-        drafts.add(Draft(message, position, index, write_item(message), call=0, owner=drafts.at(owner, None)))
+        drafts.add(GrowingItem(message, position, index, write_item(message), call=0, owner=drafts.at(owner, None)))
         return True
     return False
 
@@ -185,7 +185,7 @@ class Adopter:
         owner.add_outputs(_outputs(position, own_text), index)
         _note_run(owner, message)
         for idx, call in enumerate(message.tool_calls or ()):
-            self._drafts.add(Draft(message, position, index, _call(call, owner), call=idx, owner=owner))
+            self._drafts.add(GrowingItem(message, position, index, _call(call, owner), call=idx, owner=owner))
 
     def _adopt_result(self, message: ChatMessage, position: int, index: int) -> None:
         call = self._drafts.open_calls.find(message.tool_call_id, message.name)
@@ -194,15 +194,15 @@ class Adopter:
         if draft is not None or outputs:
             self._drafts.answer(draft or self._message_before(message, position), outputs, index)
 
-    def _message_before(self, message: ChatMessage, position: int) -> Draft:
+    def _message_before(self, message: ChatMessage, position: int) -> GrowingItem:
         """The last message item before this message; an empty item if there is none."""
         last = self._drafts.last_message
         return self._add_message(message, position, None, "", TEXT) if last is None else last
 
     def _add_message(
         self, message: ChatMessage, position: int, index: int | None, content: str, mime_type: str
-    ) -> Draft:
-        return self._drafts.add(Draft(message, position, index, text_fields(None, content, mime_type)))
+    ) -> GrowingItem:
+        return self._drafts.add(GrowingItem(message, position, index, text_fields(None, content, mime_type)))
 
 
 def _outputs_in(message: ChatMessage) -> list[tuple[str, str]]:
@@ -227,7 +227,7 @@ def _outputs(position: int, outputs: list[tuple[str, str]]) -> list[JsonObject]:
     ]
 
 
-def _call(call: ToolCall, owner: Draft) -> JsonObject:
+def _call(call: ToolCall, owner: GrowingItem) -> JsonObject:
     name = call.id or None
     if name in {sibling.fields["name"] for sibling in owner.calls}:
         name = None
@@ -240,7 +240,7 @@ def _arguments(call: ToolCall) -> JsonObject:
     return {} if call.arguments is None else _parsed(call.arguments)
 
 
-def _note_run(draft: Draft, message: ChatMessage) -> None:
+def _note_run(draft: GrowingItem, message: ChatMessage) -> None:
     entry = {"run_id": message.run_id}
     history: list[Any] = draft.fields["history"] if isinstance(draft.fields["history"], list) else []
     if message.run_id is not None and entry not in history and draft.message.format != NAME:

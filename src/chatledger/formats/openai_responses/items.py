@@ -31,7 +31,7 @@ _CALL_OF = {output: kind for kind, output in OUTPUT_OF.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ReadItem:
     """An item that was read. `entry` is its entry in the residual: its kind, and the other values to write it."""
 
     source: Source
@@ -56,7 +56,7 @@ class Held:
     call_id: str | None = None
 
 
-def read_item(value: JsonValue, path: str, *, lenient: bool) -> Item:
+def read_item(value: JsonValue, path: str, *, lenient: bool) -> ReadItem:
     """Raises DecodeError with the path of an invalid value. Lenient rules keep the item whole."""
     source = as_object(value, path)
     try:
@@ -72,7 +72,7 @@ def write_item(held: Held, entry: JsonValue) -> Source:
     return restore(_WRITERS[entry["kind"]](held, entry), entry.get("kept"))
 
 
-def _reader_of(source: Source, path: str) -> Callable[[Source, str, bool], Item]:
+def _reader_of(source: Source, path: str) -> Callable[[Source, str, bool], ReadItem]:
     kind = source.get("type")
     if kind in (None, MESSAGE) and "role" in source:
         return _read_message
@@ -83,13 +83,13 @@ def _reader_of(source: Source, path: str) -> Callable[[Source, str, bool], Item]
     return _READERS.get(kind or "", _read_opaque)
 
 
-def _kept(source: Source, role: str, entry: dict[str, JsonValue], **held: Any) -> Item:
+def _kept(source: Source, role: str, entry: dict[str, JsonValue], **held: Any) -> ReadItem:
     """The item, with the residual that writing it needs."""
     rest = keep(source, _WRITERS[entry["kind"]](Held(role, **held), entry))
-    return Item(source, role, entry if rest is None else {**entry, "kept": rest}, **held)
+    return ReadItem(source, role, entry if rest is None else {**entry, "kept": rest}, **held)
 
 
-def _read_message(source: Source, path: str, lenient: bool) -> Item:
+def _read_message(source: Source, path: str, lenient: bool) -> ReadItem:
     role = role_at(source, path, ROLES, lenient=lenient)
     if source.get("tool_calls") and not lenient:  # these belong to openai-chat: the residual would hide the calls
         raise DecodeError(f"{path}.tool_calls", "a message has no tool calls here; use items of type function_call")
@@ -101,7 +101,7 @@ def _write_message(held: Held, entry: JsonValue) -> Source:
     return {"role": held.role} | _content_field("content", held, entry)
 
 
-def _read_reasoning(source: Source, path: str, lenient: bool) -> Item:
+def _read_reasoning(source: Source, path: str, lenient: bool) -> ReadItem:
     thought, lengths = read_thought(source)
     return _kept(source, "assistant", {"kind": REASONING, **lengths}, content=[thought])
 
@@ -111,7 +111,7 @@ def _write_reasoning(held: Held, entry: JsonValue) -> Source:
     return write_thought(thought, entry) if isinstance(thought, ThinkPart) else {}
 
 
-def _read_call(source: Source, path: str, lenient: bool) -> Item:
+def _read_call(source: Source, path: str, lenient: bool) -> ReadItem:
     kind = source["type"]
     name, arguments = text_at(source, "name", path), source.get(ARGUMENTS[kind])
     if arguments is not None and not isinstance(arguments, (str, dict)):
@@ -128,7 +128,7 @@ def _write_call(held: Held, entry: JsonValue) -> Source:
     return {**wire, "name": call.name, ARGUMENTS.get(kind, "arguments"): call.arguments}
 
 
-def _read_output(source: Source, path: str, lenient: bool) -> Item:
+def _read_output(source: Source, path: str, lenient: bool) -> ReadItem:
     call_id = optional_text_at(source, "call_id", path)
     content, entry = _read_content(source.get("output"), f"{path}.output", "tool", lenient=lenient)
     entry |= _form(_CALL_OF[source["type"]], FUNCTION_CALL)
@@ -142,8 +142,8 @@ def _write_output(held: Held, entry: JsonValue) -> Source:
     return wire | _content_field("output", held, entry)
 
 
-def _read_opaque(source: Source, path: str, lenient: bool) -> Item:
-    return Item(source, "assistant", {"kind": OPAQUE}, content=[opaque(source)])
+def _read_opaque(source: Source, path: str, lenient: bool) -> ReadItem:
+    return ReadItem(source, "assistant", {"kind": OPAQUE}, content=[opaque(source)])
 
 
 def _write_opaque(held: Held, entry: JsonValue) -> Source:
@@ -179,7 +179,7 @@ def _form(kind: str, usual: str) -> dict[str, JsonValue]:
     return {} if kind == usual else {"form": kind}
 
 
-_READERS: dict[str, Callable[[Source, str, bool], Item]] = {
+_READERS: dict[str, Callable[[Source, str, bool], ReadItem]] = {
     MESSAGE: _read_message,
     REASONING: _read_reasoning,
     **dict.fromkeys(ARGUMENTS, _read_call),

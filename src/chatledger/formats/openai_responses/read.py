@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_responses.foreign import fit
-from chatledger.formats.openai_responses.items import CALL, INSTRUCTIONS, MESSAGE, Item, Source, read_item
+from chatledger.formats.openai_responses.items import CALL, INSTRUCTIONS, MESSAGE, ReadItem, Source, read_item
 from chatledger.formats.openai_responses.write import INPUT, ITEMS, NAME, PAYLOAD, REQUEST_KEYS
 from chatledger.formats.wire.fields import wrong
 from chatledger.formats.wire.plain import dump_given, plain_value
@@ -58,7 +58,7 @@ def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
     return messages
 
 
-def read_message(items: Sequence[Item]) -> ChatMessage:
+def read_message(items: Sequence[ReadItem]) -> ChatMessage:
     """One message of all the items, which its residual lists."""
     calls = [item.call for item in items if item.call is not None]
     return ChatMessage.model_validate(
@@ -97,7 +97,7 @@ def _check_json(source: Any) -> None:
         )
 
 
-def _items(source: Any, *, lenient: bool) -> list[Item]:
+def _items(source: Any, *, lenient: bool) -> list[ReadItem]:
     if isinstance(source, dict):
         return _items_of_request(source, lenient=lenient)
     if isinstance(source, str):
@@ -107,7 +107,7 @@ def _items(source: Any, *, lenient: bool) -> list[Item]:
     return [read_item(value, f"{INPUT}[{idx}]", lenient=lenient) for idx, value in enumerate(source)]
 
 
-def _items_of_request(source: Source, *, lenient: bool) -> list[Item]:
+def _items_of_request(source: Source, *, lenient: bool) -> list[ReadItem]:
     if not source.keys() <= set(REQUEST_KEYS):
         raise DecodeError(INPUT, "the object has other keys; give only its 'instructions' and 'input'")
     instructions = source.get(INSTRUCTIONS)
@@ -117,14 +117,14 @@ def _items_of_request(source: Source, *, lenient: bool) -> list[Item]:
     if items is None and INPUT in source:
         raise wrong(INPUT, "a list of items or a text", source[INPUT])
     if instructions is not None:
-        first = Item({}, "system", {"kind": INSTRUCTIONS}, content=instructions)
+        first = ReadItem({}, "system", {"kind": INSTRUCTIONS}, content=instructions)
         return [first, *(items or ())]
     if not items:
         raise DecodeError(INPUT, "the payload has neither instructions nor items")
     return items
 
 
-def _message(group: list[Item]) -> ChatMessage:
+def _message(group: list[ReadItem]) -> ChatMessage:
     """The message of a group, without a residual if it is written as the same items anyway."""
     message = read_message(group)
     plain = message.model_copy(update={"residual": None})

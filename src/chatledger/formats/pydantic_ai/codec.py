@@ -15,7 +15,7 @@ from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.pydantic_ai.foreign import fit
 from chatledger.formats.pydantic_ai.names import NAME, PART_KIND, REQUEST, RESPONSE
 from chatledger.formats.pydantic_ai.read import read_payload
-from chatledger.formats.pydantic_ai.write import Writer
+from chatledger.formats.pydantic_ai.write import ModelMessageWriter
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue, dumps
 
@@ -50,7 +50,7 @@ class PydanticAI:
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
     """The payload: messages of the format as they came in, others fitted to the format."""
-    writer = Writer()
+    writer = ModelMessageWriter()
     origins: list[tuple[int, ...]] = []
     for index, message in enumerate(messages):
         fitted = fit(message)

@@ -45,7 +45,7 @@ SUCCESS = "success"
 
 
 @dataclass(slots=True)
-class Writer:
+class ModelMessageWriter:
     """Writes messages one after the other into `messages`. Calls without an id, and their results, get a
     generated id.
     """

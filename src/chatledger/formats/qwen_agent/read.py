@@ -136,7 +136,7 @@ _FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class QwenSource:
     """A message that came in, as a dict, and whether it was an object."""
 
     fields: dict[str, Any]
@@ -151,7 +151,7 @@ def read_payload(payload: object, *, lenient: bool) -> Decoded:
     return Decoded(_read_messages(sources, lenient), losses)
 
 
-def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> Source:
+def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> QwenSource:
     fields = source_of(message)
     if fields is None:
         raise DecodeError(path, f"expected a message or its dict, not {type(message).__name__}")
@@ -163,10 +163,10 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
         raise DecodeError(f"{path}.{problem[0]}", problem[1])
     if not lenient and fields.get("function_call") and not fields["function_call"]["name"]:
         raise nameless(f"{path}.function_call.name")
-    return Source(fields, not isinstance(message, dict))
+    return QwenSource(fields, not isinstance(message, dict))
 
 
-def _read_messages(sources: list[Source], lenient: bool) -> list[ChatMessage]:
+def _read_messages(sources: list[QwenSource], lenient: bool) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
     pairing = Pairing()
     index = 0
@@ -186,7 +186,7 @@ def _carried(group: list[dict[str, Any]]) -> ChatMessage | None:
     return read_carried(group) if carried_count(group[0]) == len(group) else None
 
 
-def _read_own(source: Source, pairing: Pairing, lenient: bool) -> ChatMessage:
+def _read_own(source: QwenSource, pairing: Pairing, lenient: bool) -> ChatMessage:
     message = read_message(source.fields, lenient=lenient, was_object=source.was_object)
     if _has_default_id(message, pairing):
         return read_message(source.fields, lenient=lenient, was_object=source.was_object, with_id=False)

@@ -20,7 +20,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats.anthropic.read import read_payload
 from chatledger.formats.streams.base import Event, Stream, error_text, needed, parsed_input, require, some_text
 from chatledger.formats.streams.base import field as field_at
-from chatledger.formats.streams.tree import Json, Object, Text, extend, grow, whole
+from chatledger.formats.streams.tree import GrowingText, Json, Object, extend, grow, whole
 from chatledger.formats.wire.residual import nested
 from chatledger.models import Delta, OpaquePart, ReasoningDelta, TextDelta, ToolCallDelta
 
@@ -41,7 +41,7 @@ _ENVELOPE = frozenset({"type", "role", "content", "usage", "delta"})
 class _Block:
     index: int
     value: Object
-    input: Text = field(default_factory=Text)
+    input: GrowingText = field(default_factory=GrowingText)
 
     def whole(self) -> Object:
         value: Object = whole(self.value)
@@ -116,7 +116,7 @@ class AnthropicStream(Stream):
             self._begin_unannounced(index, kind, delta)
         elif kind in _GROWS:
             key = _GROWS[kind]
-            require(isinstance(block.value.get(key), (str, Text)), "$.delta.type", "the block has no such field")
+            require(isinstance(block.value.get(key), (str, GrowingText)), "$.delta.type", "the block has no such field")
             grow(block.value, key, needed(delta, key, str, "$.delta"))
         elif kind == "input_json_delta":
             require("input" in block.value, "$.delta.type", "the block has no input")
@@ -130,7 +130,7 @@ class AnthropicStream(Stream):
         key = _GROWS[kind]
         text = needed(delta, key, str, "$.delta")
         self._made()
-        self._blocks.append(_Block(index, {"type": key, key: Text(text)}))
+        self._blocks.append(_Block(index, {"type": key, key: GrowingText(text)}))
 
     def _made(self) -> Object:
         if self._message is None:

@@ -15,7 +15,7 @@ OpenAI does. These points differ. Each makes the message equal to the message th
 from __future__ import annotations
 
 from chatledger.formats.streams.base import field, require
-from chatledger.formats.streams.tree import Json, Object, Text, Unsure, Value, grow, object_under, whole
+from chatledger.formats.streams.tree import GrowingText, Json, Object, Unsure, Value, grow, object_under, whole
 
 _NAMING = frozenset({"type", "index", "id", "format", "name", "tool_call_id"})
 _DELTAS = frozenset(
@@ -41,7 +41,7 @@ def merge_value(held: Object, key: str, value: Json, depth: int = _DEPTH, under:
     before = held.get(key)
     if value is None or (key in _NAMING and value == "" and before is not None):
         held.setdefault(key, None)
-    elif isinstance(value, str) and key not in _NAMING and isinstance(before, (str, Text, type(None))):
+    elif isinstance(value, str) and key not in _NAMING and isinstance(before, (str, GrowingText, type(None))):
         grow(held, key, value, _kind_of(key, under))
     elif isinstance(value, dict) and isinstance(before, (dict, type(None))) and depth:
         merge(object_under(held, key), value, depth - 1, key)
@@ -52,10 +52,10 @@ def merge_value(held: Object, key: str, value: Json, depth: int = _DEPTH, under:
         held[key] = whole(value)
 
 
-def _kind_of(key: str, under: str) -> type[Text]:
+def _kind_of(key: str, under: str) -> type[GrowingText]:
     if key in _VALUES or f"{under}.{key}" in _VALUES:
         return Value
-    return Text if key in _DELTAS else Unsure
+    return GrowingText if key in _DELTAS else Unsure
 
 
 def merge_list(held: list[Json], new: list[Json], depth: int = _DEPTH, under: str = "") -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from chatledger.formats.streams.base import Event, Stream, error_text, field, needed, require, some_text
-from chatledger.formats.streams.response_items import Items, checked
+from chatledger.formats.streams.response_items import ResponseItems, checked
 from chatledger.formats.streams.response_parts import TAKES
 from chatledger.formats.streams.tree import Json, Object, whole
 from chatledger.formats.wire.residual import nested
@@ -40,7 +40,7 @@ class OpenaiResponsesStream(Stream):
     def __init__(self) -> None:
         super().__init__(read_responses_deltas)
         self._before: list[Object] = []  # the items of the responses that this response continues
-        self._items = Items()
+        self._items = ResponseItems()
         self._id: Json = None
         self._ended = False
 
@@ -83,7 +83,7 @@ class OpenaiResponsesStream(Stream):
         self._note(response)
         self.usage, self.finish_reason = whole(response.get("usage")), response.get("status")
         self._before = self.payload() if goes_on else []
-        self._items, self._id, self._ended, self.failure = Items(), response.get("id"), False, None
+        self._items, self._id, self._ended, self.failure = ResponseItems(), response.get("id"), False, None
         for index, item in enumerate(given):
             self._items.add(index, item)
 
@@ -101,7 +101,7 @@ class OpenaiResponsesStream(Stream):
             self.failure = _reason(response, status)
         items = [checked(item) for item in output]
         if items and status == "completed":
-            self._items = Items(items)
+            self._items = ResponseItems(items)
         else:
             self._items.replace_first(items)
 

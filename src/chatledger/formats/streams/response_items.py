@@ -25,7 +25,7 @@ class Grown:
     done: bool = False
 
 
-class Items:
+class ResponseItems:
     """The items in the order of their `output_index`; items with the same index in the order of their arrival.
 
     An event names its item by `output_index` and by `item_id`. Some servers send neither, or send wrong values: the

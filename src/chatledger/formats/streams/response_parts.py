@@ -21,7 +21,7 @@ Take: TypeAlias = Callable[[ItemOf, Event], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _TextPlace:
     """The place of texts of one kind: the type of the item, its list, and the part of the list with its text."""
 
     item: str
@@ -38,14 +38,14 @@ class _Place:
         return {"type": self.part, self.text: "", **more}
 
 
-_TEXT = _Place("message", "content", "output_text")
-_REFUSAL = _Place("message", "content", "refusal", "refusal")
-_REASONING = _Place("reasoning", "content", "reasoning_text")
-_SUMMARY = _Place("reasoning", "summary", "summary_text")
+_TEXT = _TextPlace("message", "content", "output_text")
+_REFUSAL = _TextPlace("message", "content", "refusal", "refusal")
+_REASONING = _TextPlace("reasoning", "content", "reasoning_text")
+_SUMMARY = _TextPlace("reasoning", "summary", "summary_text")
 _PLACES = {place.part: place for place in (_TEXT, _REFUSAL, _REASONING, _SUMMARY)}
 
 
-def _grow_text(place: _Place, item_of: ItemOf, event: Event) -> None:
+def _grow_text(place: _TextPlace, item_of: ItemOf, event: Event) -> None:
     index, piece = field(event, place.index, int), needed(event, "delta", str)
     logprobs = field(event, "logprobs", list)
     part = _part(item_of(place.item), place, index)
@@ -53,7 +53,7 @@ def _grow_text(place: _Place, item_of: ItemOf, event: Event) -> None:
     extend(part, "logprobs", whole(logprobs or []))
 
 
-def _finish_text(place: _Place, item_of: ItemOf, event: Event) -> None:
+def _finish_text(place: _TextPlace, item_of: ItemOf, event: Event) -> None:
     index, text = field(event, place.index, int), needed(event, place.text, str)
     logprobs = field(event, "logprobs", list)
     part = _part(item_of(place.item), place, index)
@@ -66,7 +66,7 @@ def _set_part(list_: str, done: bool, item_of: ItemOf, event: Event) -> None:
     """A part that begins, or a whole part."""
     given: Object = whole(needed(event, "part", dict))
     kind = needed(given, "type", str, "$.part")
-    place = _PLACES.get(kind) or _Place("message", list_, kind)
+    place = _PLACES.get(kind) or _TextPlace("message", list_, kind)
     require(place.list == list_, "$.part.type", "a part of another list")
     index = field(event, place.index, int)
     if kind in _PLACES and given.get(place.text) is None:
@@ -130,7 +130,7 @@ def _show_image(item_of: ItemOf, event: Event) -> None:
     item_of("image_generation_call")["result"] = image
 
 
-def _part(item: Object, place: _Place, index: int | None) -> Object:
+def _part(item: Object, place: _TextPlace, index: int | None) -> Object:
     """Find or create the part of an item at an index; without an index, take the last part of its type."""
     parts = entries(item, place.list)
     at = _last(parts, place.part) if index is None else index

@@ -13,7 +13,7 @@ Json = Any
 Object = dict[str, Json]
 
 
-class Text:
+class GrowingText:
     """A text that grows: its pieces are joined."""
 
     __slots__ = ("_pieces",)
@@ -32,7 +32,7 @@ class Text:
         return "".join(self._pieces)
 
 
-class Value(Text):
+class Value(GrowingText):
     """A text that comes whole each time: its last piece."""
 
     __slots__ = ()
@@ -41,7 +41,7 @@ class Value(Text):
         return self._pieces[-1] if self._pieces else ""
 
 
-class Unsure(Text):
+class Unsure(GrowingText):
     """A text of which nobody knows whether it grows: one piece if all are equal, else they are joined."""
 
     __slots__ = ()
@@ -62,10 +62,10 @@ class Sparse(dict[Any, Json]):
         return max(self, default=-1) + 1
 
 
-def grow(holder: dict[Any, Json], key: Any, piece: str, kind: type[Text] = Text) -> None:
+def grow(holder: dict[Any, Json], key: Any, piece: str, kind: type[GrowingText] = GrowingText) -> None:
     """Add a piece to the text under a key, which is of that kind; null and an absent key are an empty text."""
     held = holder.get(key)
-    if not isinstance(held, Text):
+    if not isinstance(held, GrowingText):
         if held is not None and not isinstance(held, str):
             raise wrong(f"$.{key}", "text", held)
         holder[key] = held = kind(held or "")
@@ -126,7 +126,7 @@ def whole(value: Json) -> Json:
     while pending:
         holder = pending.pop()
         for key, item in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
-            if isinstance(item, Text):
+            if isinstance(item, GrowingText):
                 holder[key] = str(item)
             elif isinstance(item, (dict, list)):
                 holder[key] = child = _copied(item)

@@ -34,7 +34,7 @@ class EventStream(StreamingResponse):
             await super().stream_response(send)
 
 
-class Encoded:
+class EncodedEvent:
     """A change as an event, for as long as a stream sends it."""
 
     def __init__(self, change: ThreadChange) -> None:
@@ -54,12 +54,12 @@ class EncodedOnce:
     """The events that streams are sending. Streams that read together have the same object of a change."""
 
     def __init__(self) -> None:
-        self._sent: WeakValueDictionary[int, Encoded] = WeakValueDictionary()
+        self._sent: WeakValueDictionary[int, EncodedEvent] = WeakValueDictionary()
 
-    def of(self, change: ThreadChange) -> Encoded:
+    def of(self, change: ThreadChange) -> EncodedEvent:
         found = self._sent.get(id(change))
         if found is None:  # the entry holds its change, so that no other object has the number
-            found = self._sent[id(change)] = Encoded(change)
+            found = self._sent[id(change)] = EncodedEvent(change)
         return found
 
 

@@ -97,7 +97,7 @@ Authenticate: TypeAlias = Callable[[Request], Awaitable[Caller | None]]
 """An application's own function: returns who sends a request, or None to refuse it with 401."""
 
 
-class Gate:
+class AccessGate:
     """The middleware in front of all routes. `hosts` are the accepted Host headers without their ports; None accepts
     all. `origins` are the other sites whose pages may call the server.
     """

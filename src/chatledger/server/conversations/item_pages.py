@@ -9,17 +9,17 @@ from chatledger.errors import MessageNotFound
 from chatledger.ledger import Ledger
 from chatledger.repositories import scope_of
 from chatledger.server.answers.pages import LARGEST, fitting, fitting_section, written
-from chatledger.server.conversations.items import Item, items_of_all, places_of
+from chatledger.server.conversations.items import ConversationItem, items_of_all, places_of
 from chatledger.storage.history.window_request import END, Window
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    items: list[Item]
+    items: list[ConversationItem]
     has_more: bool
 
 
-async def find_item(ledger: Ledger, conversation_id: str, item_id: str) -> Item:
+async def find_item(ledger: Ledger, conversation_id: str, item_id: str) -> ConversationItem:
     """Raises MessageNotFound."""
     for message_id, index in places_of(item_id):
         with suppress(MessageNotFound):
@@ -36,7 +36,7 @@ async def read_page(
     place = None if after is None else await _place_of(ledger, conversation_id, after)
     # The page begins with the message of `after`, which may hold further items.
     first = (END if newest_first else 0) if place is None else place[0] + (1 if newest_first else -1)
-    found: list[Item] = []
+    found: list[ConversationItem] = []
     size, is_full = 0, False
     cursor: int | None = first
     while cursor is not None and len(found) <= limit:
@@ -56,7 +56,7 @@ async def read_page(
     return ItemPage(found[:count], has_more=len(found) > count or cursor is not None)
 
 
-def _is_behind(item: Item, place: tuple[int, int] | None, newest_first: bool) -> bool:
+def _is_behind(item: ConversationItem, place: tuple[int, int] | None, newest_first: bool) -> bool:
     return place is None or (item.place < place if newest_first else item.place > place)
 
 

@@ -96,7 +96,7 @@ def new_item_id(kind: Any, new: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ConversationItem:
     """An item, and where it stands: a message that another program wrote may hold several."""
 
     message: ChatMessage
@@ -123,12 +123,15 @@ class Item:
         return shown
 
 
-def items_of(message: ChatMessage) -> list[Item]:
+def items_of(message: ChatMessage) -> list[ConversationItem]:
     """The items of a message: one for a message of this API. A custom message, which no model gets, has none."""
-    return [Item(message, index, source) for index, source in enumerate(as_items(CODEC.encode([message]).payload))]
+    return [
+        ConversationItem(message, index, source)
+        for index, source in enumerate(as_items(CODEC.encode([message]).payload))
+    ]
 
 
-async def items_of_all(messages: Sequence[ChatMessage]) -> list[Item]:
+async def items_of_all(messages: Sequence[ChatMessage]) -> list[ConversationItem]:
     return await apart(lambda: [item for message in messages for item in items_of(message)], messages)
 
 

@@ -22,7 +22,7 @@ from chatledger.server.conversations.bodies import (
 )
 from chatledger.server.conversations.conversations import KIND, create_conversation, find_conversation
 from chatledger.server.conversations.item_pages import find_item, read_page
-from chatledger.server.conversations.items import Item, items_of_all, refuse_all_but_user_items, to_messages
+from chatledger.server.conversations.items import ConversationItem, items_of_all, refuse_all_but_user_items, to_messages
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import PathId
 from chatledger.server.state import Asking, Mine, Who
@@ -157,7 +157,7 @@ async def delete_item(ledger: Mine, conversation_id: ConversationId, item_id: It
     return ConversationResource.of(thread)
 
 
-def _item_list(items: Sequence[Item], *, has_more: bool) -> dict[str, Any]:
+def _item_list(items: Sequence[ConversationItem], *, has_more: bool) -> dict[str, Any]:
     data = [item.to_json() for item in items]
     return {"object": "list", "data": data, "has_more": has_more, **_ends([item.id for item in items])}
 

@@ -41,7 +41,7 @@ Place = Annotated[Cursor | None, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PageWindow:
     """Which messages of which branch: the newest, those before or after a cursor, around a seq, or from one on."""
 
     branch: int | None = None
@@ -75,7 +75,7 @@ async def show_thread(
     at: Position = None,
 ) -> Response:
     """The conversation, by its newest messages."""
-    return await _show(request, ledger, thread_id, Window(branch, before, after, at), "thread.html")
+    return await _show(request, ledger, thread_id, PageWindow(branch, before, after, at), "thread.html")
 
 
 @router.get("/threads/{thread_id}/messages")
@@ -91,7 +91,7 @@ async def show_messages(
     """The same messages as the page, alone: the script puts them into the page that it has. It asks for those from the
     `start` on, a seq, after a change.
     """
-    return await _show(request, ledger, thread_id, Window(branch, before, after, start=start), "messages.html")
+    return await _show(request, ledger, thread_id, PageWindow(branch, before, after, start=start), "messages.html")
 
 
 @router.get("/threads/{thread_id}/messages/{message_id}/json")
@@ -103,7 +103,7 @@ async def show_json(ledger: Mine, thread_id: PathId, message_id: PathId) -> Resp
     return Response(text, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-async def _show(request: Request, ledger: Ledger, thread_id: str, window: Window, template: str) -> Response:
+async def _show(request: Request, ledger: Ledger, thread_id: str, window: PageWindow, template: str) -> Response:
     thread = await ledger.threads.get(thread_id)
     history = await window.read(ledger, thread_id)
     branches = await ledger.branches.list(thread_id)

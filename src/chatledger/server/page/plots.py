@@ -13,7 +13,7 @@ _LEFT, _TOP, _BOTTOM = 48, 10, 22
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PlotMark:
     """A bar, or a point of a line."""
 
     x: float
@@ -32,7 +32,7 @@ class Plot:
     days: Sequence[date]
     series: Mapping[str, Sequence[float | None]]
     kind: str
-    marks: Sequence[Mark]
+    marks: Sequence[PlotMark]
     lines: Sequence[tuple[int, str]]
     """The lines between points: the number of the series, and the points as SVG has them."""
     ticks: Sequence[tuple[float, str]]
@@ -75,7 +75,7 @@ class Plot:
                     y = HEIGHT - _BOTTOM - base - height
                     label = f"{days[at]}: {name} {_number(value)}"
                     marks.append(
-                        Mark(
+                        PlotMark(
                             round(_LEFT + at * step + 1, 1),
                             round(y, 1),
                             round(step - 2, 1),
@@ -100,7 +100,7 @@ class Plot:
                 if value is not None:
                     x, y = cls._centre(at, len(days)), _height(value, bottom, top)
                     points.append(f"{x},{y}")
-                    marks.append(Mark(x, y, 0, 0, number, f"{days[at]}: {name} {_number(value)}"))
+                    marks.append(PlotMark(x, y, 0, 0, number, f"{days[at]}: {name} {_number(value)}"))
             lines.append((number, " ".join(points)))
         return cls(title, days, series, "line", marks, lines, _ticks(bottom, top))
 

@@ -34,7 +34,7 @@ Source = Callable[[ChatMessage, int, MediaPart], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ShownText:
     plain: str
     html: Markup | None = None
     """The text as HTML, if it was read as Markdown."""
@@ -68,8 +68,8 @@ class Shown:
     """A message to show."""
 
     message: ChatMessage
-    blocks: Sequence[Text | Medium]
-    reasoning: Text | None
+    blocks: Sequence[ShownText | Medium]
+    reasoning: ShownText | None
     calls: Sequence[ShownCall]
     left_out: int
     """The number of parts and calls that are not shown."""
@@ -81,7 +81,7 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class ShownCall:
     call: ToolCall
-    arguments: Text
+    arguments: ShownText
     result: Shown | None
 
 
@@ -141,7 +141,7 @@ class Renderer:
             beside.alternatives.get(message.seq or 0, ()),
         )
 
-    def _part(self, message: ChatMessage, at: int, part: Any) -> list[Text | Medium]:
+    def _part(self, message: ChatMessage, at: int, part: Any) -> list[ShownText | Medium]:
         if isinstance(part, ThinkPart):
             return []  # `reasoning_text` has it
         if isinstance(part, TextPart):
@@ -151,13 +151,13 @@ class Renderer:
         assert isinstance(part, OpaquePart)
         return [self._code(part.value)]
 
-    def _content(self, message: ChatMessage, text: str) -> Text:
+    def _content(self, message: ChatMessage, text: str) -> ShownText:
         """An answer is Markdown. What people and programs write stays as it is, with its line ends."""
         if message.role == "tool":
             return self._code(text)
         if message.role != "assistant" or len(text) > MARKDOWN or not self._may_hold(len(text), weight(text)):
             return self._plain(text)
-        return Text(text, to_html(encodable(text)))
+        return ShownText(text, to_html(encodable(text)))
 
     def _may_hold(self, characters: int, elements: int) -> bool:
         """Whether a text may be read as Markdown. If so, it counts for the page."""
@@ -169,14 +169,14 @@ class Renderer:
         self._markdown_left = left
         return True
 
-    def _plain(self, text: str, *, is_code: bool = False) -> Text:
+    def _plain(self, text: str, *, is_code: bool = False) -> ShownText:
         shown = text if self._limit is None else text[: self._limit]
-        return Text(shown, missing=len(text) - len(shown), is_code=is_code)
+        return ShownText(shown, missing=len(text) - len(shown), is_code=is_code)
 
-    def _code(self, value: Any) -> Text:
+    def _code(self, value: Any) -> ShownText:
         """JSON, indented; a text that is no JSON as it is."""
         if value is None:
-            return Text("", is_code=True)
+            return ShownText("", is_code=True)
         if isinstance(value, str) and len(value) <= TEXT and value.lstrip()[:1] in ("{", "["):
             with contextlib.suppress(ValueError, RecursionError):
                 value = json.loads(value)

@@ -80,7 +80,7 @@ def _copy_messages(sql: WriteSql, source: Window, at: At, thread: Thread, made: 
     if not 0 <= end <= path.last_seq:
         raise InvalidCursor(end, f"branch {path.branch} ends at seq {path.last_seq}; copy it up to seq 0 to that")
     tip = Tip()
-    places = Places()
+    places = CopiedPlaces()
     allowance = Allowance("a copy", MOST, MOST_MIB, _WAY_OUT)
     for _, first, last in list(portions(sql, source.tenant, source.thread, cut(path.segments, 1, end), allowance)):
         sql.go_on()
@@ -104,7 +104,7 @@ UPDATE {schema}branches SET absent = 0 WHERE tenant_id = :tenant AND thread_id =
 """
 
 
-class Places:
+class CopiedPlaces:
     """Where the messages of a source with empty positions stand in the copy, which has none. A pair of positions, there
     and here, for each row of messages without an empty position between them.
     """
@@ -130,7 +130,7 @@ class Places:
         return here + seq - there if here + seq - there < end else None
 
 
-def _linked(message: ChatMessage, places: Places, place: int) -> ChatMessage:
+def _linked(message: ChatMessage, places: CopiedPlaces, place: int) -> ChatMessage:
     """The message with the distance from its new place to the message that it belongs to. If that one is gone, the
     distance leads to no message here either.
     """
@@ -150,7 +150,7 @@ def _store(
     messages: Sequence[ChatMessage],
     links: Links,
     tip: Tip,
-    places: Places,
+    places: CopiedPlaces,
 ) -> Tip:
     partial = next((message for message in messages if message.state == "partial"), None)
     if partial is not None:
@@ -164,7 +164,7 @@ def _store(
 
 
 def _plan(
-    source: Window, thread: Thread, messages: Sequence[ChatMessage], links: Links, tip: Tip, places: Places
+    source: Window, thread: Thread, messages: Sequence[ChatMessage], links: Links, tip: Tip, places: CopiedPlaces
 ) -> tuple[dict[str, list[tuple[Any, ...]]], Tip]:
     """The rows of the copy, by table, and its tip with them."""
     seqs = [places.add(message.seq or 0) for message in messages]

@@ -20,7 +20,7 @@ from sqlalchemy.util.concurrency import in_greenlet
 
 from chatledger.models.weight import in_thread
 from chatledger.storage.drivers.errors import Kind, read_failure
-from chatledger.storage.drivers.gate import CLOSED, Gate
+from chatledger.storage.drivers.gate import CLOSED, PoolGate
 from chatledger.storage.drivers.hang_up import hang_up, until_cancelled
 from chatledger.storage.drivers.sql import Row, WriteSql, prepare
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits, lock_wait
@@ -185,7 +185,7 @@ class AsyncpgConnections:
         """The number of connections on which appends may wait for a lock at a time. None: the application decides how
         long a statement of its engine waits.
         """
-        self._gate = Gate(sum(limits) if owned else math.inf, holds)
+        self._gate = PoolGate(sum(limits) if owned else math.inf, holds)
         self._open: WeakSet[Any] = WeakSet()
         """The asyncpg connections that left the pool, as long as they exist. Empty for an application's own engine."""
         if owned:

@@ -18,11 +18,11 @@ from sqlalchemy import PoolProxiedConnection
 from chatledger.storage.drivers.errors import NoPlace, NoSecondPlace
 
 CLOSED = "this ledger was closed before the call ended"
-Place: TypeAlias = PoolProxiedConnection | None
+PoolPlace: TypeAlias = PoolProxiedConnection | None
 """The connection in a place; None if its holder takes one from the pool."""
 
 
-class Gate:
+class PoolGate:
     def __init__(self, places: float, holds: Callable[[], bool]) -> None:
         """`places` may be infinite, for a pool that others use too. `holds`: whether the task that runs has an open
         transaction, so that it holds a connection while it waits for another.
@@ -31,7 +31,7 @@ class Gate:
         self.free: float = places
         """Places that are not in use and have no idle connection."""
         self.idle: list[PoolProxiedConnection] = []
-        self.line: deque[_Waiter] = deque()
+        self.line: deque[_PoolWaiter] = deque()
         """Those that wait: first the callers that hold a connection, then those that hold none."""
         self._holds = holds
 
@@ -42,14 +42,14 @@ class Gate:
         self.free -= 1
         return True
 
-    async def wait(self, limit: float) -> Place:
+    async def wait(self, limit: float) -> PoolPlace:
         """Wait in line for a place. A caller that holds a connection goes before those that hold none: they can have it
         only when that caller goes on. If all places are held so, nobody goes on. Then these callers fail after half of
         the limit, so that the other half is left to those behind them.
 
         Raises NoPlace after `limit` seconds, or NoSecondPlace, and ConnectionError if the gate is closed.
         """
-        waiter = _Waiter(self._holds())
+        waiter = _PoolWaiter(self._holds())
         self.line.insert(self._count_holders() if waiter.holds else len(self.line), waiter)
         try:
             async with asyncio.timeout(limit / 2 if waiter.holds else limit):
@@ -60,7 +60,7 @@ class Gate:
                 raise (NoSecondPlace if waiter.holds else NoPlace)(self.places, limit) from None
             raise
 
-    def leave(self, place: Place = None) -> None:
+    def leave(self, place: PoolPlace = None) -> None:
         """Give the place to the first in line. If nobody waits, it is free, or keeps its connection idle."""
         while self.line:
             waiter = self.line.popleft()
@@ -79,7 +79,7 @@ class Gate:
             if not waiter.place.done():
                 waiter.place.set_exception(ConnectionError(CLOSED))
 
-    def _withdraw(self, waiter: _Waiter) -> None:
+    def _withdraw(self, waiter: _PoolWaiter) -> None:
         """The waiter was cancelled or has waited for long enough. If it has been given a place meanwhile, it passes it
         on.
         """
@@ -92,9 +92,9 @@ class Gate:
         return sum(waiter.holds for waiter in self.line)
 
 
-class _Waiter:
+class _PoolWaiter:
     __slots__ = ("holds", "place")
 
     def __init__(self, holds: bool) -> None:
         self.holds = holds
-        self.place: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+        self.place: asyncio.Future[PoolPlace] = asyncio.get_running_loop().create_future()

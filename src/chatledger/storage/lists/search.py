@@ -71,7 +71,7 @@ class SearchRequest:
         return f"{'threads' if self.threads else 'messages'} {crc32(repr(asked).encode('utf-8', 'replace')):08x}"
 
 
-class _Place(NamedTuple):
+class _SearchedTo(NamedTuple):
     """Everything before it has been searched: newer threads, and the messages of this thread from `seq` on."""
 
     active_at: datetime
@@ -80,7 +80,7 @@ class _Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Found:
+class _SearchedThread:
     """A thread that the search looks through."""
 
     thread_id: str
@@ -94,7 +94,7 @@ class _Found:
 class _Piece(NamedTuple):
     """Positions of one thread that a batch reads; None for its title."""
 
-    thread: _Found
+    thread: _SearchedThread
     segment: Segment | None
 
     @property
@@ -130,7 +130,7 @@ class _Scan:
     messages: int = 0
     work: int = 0
     """Besides that of the query, which compares."""
-    stopped: _Place | None = None
+    stopped: _SearchedTo | None = None
     """Where the work was too much, within a batch."""
 
     @property
@@ -166,20 +166,20 @@ def search(sql: ReadSql, request: SearchRequest, cursor: str | None) -> Page[Hit
 # --- Places -----------------------------------------------------------------------------------------------------------
 
 
-def _read_place(request: SearchRequest, cursor: str) -> _Place:
+def _read_place(request: SearchRequest, cursor: str) -> _SearchedTo:
     name, active_at, thread_id, seq = read_cursor(cursor, str, datetime, str, str)
     if name != request.name or not seq.isdecimal():
         raise InvalidCursor(cursor, "of another search: pass the same query and the same filters with it")
-    return _Place(active_at, thread_id, int(seq))
+    return _SearchedTo(active_at, thread_id, int(seq))
 
 
-def _write_place(request: SearchRequest, place: _Place) -> str:
+def _write_place(request: SearchRequest, place: _SearchedTo) -> str:
     return write_cursor(request.name, place.active_at, place.thread_id, str(place.seq))
 
 
-def _end(batch: Sequence[_Piece]) -> _Place:
+def _end(batch: Sequence[_Piece]) -> _SearchedTo:
     thread, segment = batch[-1]
-    return _Place(thread.active_at, thread.thread_id, thread.last_seq + 1 if segment is None else segment.first)
+    return _SearchedTo(thread.active_at, thread.thread_id, thread.last_seq + 1 if segment is None else segment.first)
 
 
 # --- Threads ----------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ _WITH_BRANCH = (
 )
 
 
-def _thread_batches(scan: _Scan, start: _Place | None) -> Iterator[list[_Found]]:
+def _thread_batches(scan: _Scan, start: _SearchedTo | None) -> Iterator[list[_SearchedThread]]:
     """The threads, newest activity first, from the place on."""
     request = scan.request
     own = [owned(threads, request.tenant)]
@@ -230,8 +230,8 @@ def _read_threads(sql: ReadSql, statement: Any) -> Sequence[RowMapping]:
     return sql.execute(statement).mappings().all()
 
 
-def _readable(scan: _Scan, rows: Sequence[RowMapping | Mapping[str, Any]]) -> list[_Found]:
-    found: list[_Found] = []
+def _readable(scan: _Scan, rows: Sequence[RowMapping | Mapping[str, Any]]) -> list[_SearchedThread]:
+    found: list[_SearchedThread] = []
     for row in rows:
         try:
             found.append(_to_found(scan.request.tenant, row))
@@ -240,7 +240,7 @@ def _readable(scan: _Scan, rows: Sequence[RowMapping | Mapping[str, Any]]) -> li
     return found
 
 
-def _to_found(tenant: Tenant, row: RowMapping | Mapping[str, Any]) -> _Found:
+def _to_found(tenant: Tenant, row: RowMapping | Mapping[str, Any]) -> _SearchedThread:
     thread_id, active = row["thread_id"], row["active_branch"]
     fields = decrypt_values(tenant, threads, {column.name: row[column.name] for column in _COLUMNS})
     if row["lineage"] is None:
@@ -248,13 +248,15 @@ def _to_found(tenant: Tenant, row: RowMapping | Mapping[str, Any]) -> _Found:
     if type(row["last_seq"]) is not int:
         raise damaged_cell(branches, "last_seq", {"thread_id": thread_id, "branch": active})
     segments = cut(read_lineage(row["lineage"], thread_id, active), 1, row["last_seq"])
-    return _Found(thread_id, fields["title"], fields["active_at"], fields["created_at"], segments, row["last_seq"])
+    return _SearchedThread(
+        thread_id, fields["title"], fields["active_at"], fields["created_at"], segments, row["last_seq"]
+    )
 
 
 # --- Batches ----------------------------------------------------------------------------------------------------------
 
 
-def _pieces(scan: _Scan, start: _Place | None) -> Iterator[_Piece]:
+def _pieces(scan: _Scan, start: _SearchedTo | None) -> Iterator[_Piece]:
     """What is to be read, from the newest thread to the oldest, each from its end."""
     for thread in (one for batch in _thread_batches(scan, start) for one in batch):
         last = thread.last_seq
@@ -278,7 +280,7 @@ def _take(scan: _Scan, pieces: Iterator[_Piece], size: int) -> list[_Piece]:
     return batch
 
 
-def _found(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> list[tuple[Hit, _Place]]:
+def _found(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> list[tuple[Hit, _SearchedTo]]:
     """The hits of a batch, as many as the page may have. The event loop never compares: what a short text costs
     depends on its letters.
     """
@@ -286,7 +288,7 @@ def _found(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> list[tuple[Hit,
     return apart_from_loop(lambda: list(islice(_look(scan, batch, rows), most)))
 
 
-def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[Hit, _Place]]:
+def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[Hit, _SearchedTo]]:
     """The hits of a batch, newest first, each with the place behind it. Ends where the page has worked enough."""
     request, query = scan.request, scan.request.query
     most = request.most_work + scan.before
@@ -310,11 +312,11 @@ def _look(scan: _Scan, batch: Sequence[_Piece], rows: _Rows) -> Iterator[tuple[H
                 return
 
 
-def _behind(thread: _Found, row: Row | None) -> _Place:
-    return _Place(thread.active_at, thread.thread_id, thread.last_seq + 1 if row is None else row[2])
+def _behind(thread: _SearchedThread, row: Row | None) -> _SearchedTo:
+    return _SearchedTo(thread.active_at, thread.thread_id, thread.last_seq + 1 if row is None else row[2])
 
 
-def _title(thread: _Found) -> Iterator[tuple[HitField, str]]:
+def _title(thread: _SearchedThread) -> Iterator[tuple[HitField, str]]:
     yield "title", thread.title or ""
 
 
@@ -328,7 +330,9 @@ def _damaged(row: _Message | None) -> DamagedCell:
     raise AssertionError("a cell that cannot be decoded")
 
 
-def _hit(request: SearchRequest, thread: _Found, row: _Message | None, kind: HitField, text: str) -> tuple[Hit, _Place]:
+def _hit(
+    request: SearchRequest, thread: _SearchedThread, row: _Message | None, kind: HitField, text: str
+) -> tuple[Hit, _SearchedTo]:
     before, match, after = request.query.cut(text)
     words = {"field": kind, "before": before, "match": match, "after": after}
     place = {"thread_id": thread.thread_id, "title": thread.title}
@@ -339,7 +343,7 @@ def _hit(request: SearchRequest, thread: _Found, row: _Message | None, kind: Hit
         ids = {"message_id": None if row.message_id is None else decode_text(row.message_id)}
         moment = {"created_at": Moment().decode(row.created_at)}
         hit = Hit(**place, **words, **ids, **moment, branch=row.branch, seq=row.seq, role=decode_text(row.role))
-    return hit, _Place(thread.active_at, thread.thread_id, seq)
+    return hit, _SearchedTo(thread.active_at, thread.thread_id, seq)
 
 
 # --- Messages ---------------------------------------------------------------------------------------------------------
@@ -473,7 +477,7 @@ class _Rows:
                 self._scan.note(error)
         return readable
 
-    def of(self, thread: _Found, segment: Segment) -> Iterator[Row]:
+    def of(self, thread: _SearchedThread, segment: Segment) -> Iterator[Row]:
         """The messages of a piece, newest first."""
         for row in self._messages[encode_text(thread.thread_id), segment.branch]:
             if segment.first <= row[2] <= segment.last:

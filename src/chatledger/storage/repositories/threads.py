@@ -40,7 +40,7 @@ def require_thread(sql: ReadSql, tenant: Tenant, thread_id: str, *, lock: bool =
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadUpdate:
+class ThreadValues:
     """What an update gives. `archived` None leaves the thread where it is."""
 
     values: dict[str, Any]
@@ -61,7 +61,7 @@ def judge_rules(sql: ReadSql, tenant: Tenant, thread_id: str, level: RulesLevel 
     return judge_level(sql, tenant, thread_id, level)
 
 
-def update_thread(sql: WriteSql, tenant: Tenant, thread_id: str, change: ThreadUpdate) -> Thread:
+def update_thread(sql: WriteSql, tenant: Tenant, thread_id: str, change: ThreadValues) -> Thread:
     if "rules" in change.values:
         hold_thread(sql, tenant, thread_id)  # with its branches, so that no message comes while they are checked
     else:
@@ -76,7 +76,7 @@ def update_thread(sql: WriteSql, tenant: Tenant, thread_id: str, change: ThreadU
     return _set_values(sql, tenant, thread, change) if change.values else thread
 
 
-def _set_values(sql: WriteSql, tenant: Tenant, thread: Thread, change: ThreadUpdate) -> Thread:
+def _set_values(sql: WriteSql, tenant: Tenant, thread: Thread, change: ThreadValues) -> Thread:
     values, version = dict(change.values), thread.version + 1
     if change.merge:
         values["metadata"] = {**(thread.metadata or {}), **values["metadata"]}

@@ -58,7 +58,7 @@ _VIEWS = "SELECT viewname FROM pg_views WHERE schemaname = :schema AND viewname 
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _TableSecurity:
     name: str
     owner: str
     secured: bool
@@ -155,10 +155,10 @@ def begin_as(begin: str, tenant: str) -> str:
     return f"{begin}; {set_tenant(tenant)}"
 
 
-def _tables(connection: Connection, schema: str | None) -> list[_Table]:
+def _tables(connection: Connection, schema: str | None) -> list[_TableSecurity]:
     if schema is None:  # SQLite has no row-level security
         return []
-    return [_Table(*row) for row in connection.execute(text(_TABLES), {"schema": schema, **_EXPRESSIONS})]
+    return [_TableSecurity(*row) for row in connection.execute(text(_TABLES), {"schema": schema, **_EXPRESSIONS})]
 
 
 def _views(connection: Connection, schema: str) -> list[str]:

@@ -15,7 +15,7 @@ from sqlalchemy.types import Float
 
 from chatledger.errors import DecodeError, StorageError
 from chatledger.formats.codec import Decoded
-from chatledger.formats.google_adk.session import UPDATED, Place, identified, named, state_of_app, state_of_user
+from chatledger.formats.google_adk.session import UPDATED, SessionNames, identified, named, state_of_app, state_of_user
 from chatledger.formats.wire.fields import kind_of
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue, loads
@@ -32,7 +32,7 @@ _AT_ONCE = 50
 _HINT = "check that --from names a database of ADK's DatabaseSessionService or SqliteSessionService"
 
 
-class ADK(Store):
+class ADKStore(Store):
     format = "google-adk"
     has_users = True
 
@@ -105,7 +105,7 @@ class ADK(Store):
 
     def decode(self, session: SourceSession, rows: Sequence[SourceRow], rules: RulesLevel) -> Decoded:
         decoded = Decoded([])
-        place = Place.of_thread(session.thread_id)
+        place = SessionNames.of_thread(session.thread_id)
         assert place is not None
         for row in rows:
             event = self._value(row)
@@ -148,7 +148,8 @@ def _session(found: Row[Any], events: Sequence[SourceRow]) -> SourceSession | De
         return DecodeError(f"session {name!r}: table {_SESSIONS}", str(error))
     return SourceSession(
         name=name,
-        thread_id=Place(app, user, id_.strip()).thread_id,  # ADK's service and ours strip the id when they look it up
+        # ADK's service and ours strip the id when they look it up
+        thread_id=SessionNames(app, user, id_.strip()).thread_id,
         rows=events,
         user_id=user,
         kind=app,

@@ -17,7 +17,7 @@ from chatledger.transfer.other_stores.store import OneTable, SourceRow, SourceSe
 TABLE = "message_store"
 
 
-class LangChain(OneTable):
+class LangChainStore(OneTable):
     format = "langchain"
     json = "message"
 

@@ -25,7 +25,7 @@ _BRANCHES = "message_structure"
 """The table in which the SDK's AdvancedSQLiteSession records the branch of each message."""
 
 
-class OpenAIAgents(OneTable):
+class AgentsStore(OneTable):
     format = "openai-responses"
     json = "message_data"
     time = "created_at"

@@ -106,13 +106,13 @@ class LoopThread:
         """As `stop`, for another event loop."""
         await until_ended(self.stop)
 
-    def _begin(self, work: Callable[[], Awaitable[T]], context: Context | None) -> _Call[T]:
+    def _begin(self, work: Callable[[], Awaitable[T]], context: Context | None) -> _LoopCall[T]:
         if self.forked:
             raise StorageError(
                 "this process was forked after the ledger was opened, and the connections belong to the parent "
                 "process; open a ledger in this process"
             )
-        call = _Call(self._loop, work)
+        call = _LoopCall(self._loop, work)
         with self._turn:
             if self._stopped:
                 raise _stopped()
@@ -138,7 +138,7 @@ def _make_loop() -> asyncio.AbstractEventLoop:
     return asyncio.SelectorEventLoop(selectors.PollSelector())
 
 
-class _Call(Generic[T]):
+class _LoopCall(Generic[T]):
     """Work that another thread waits for. `ended` holds its result or its error, which may be a cancellation."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> None:

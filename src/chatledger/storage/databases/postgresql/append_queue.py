@@ -92,7 +92,7 @@ class AppendQueue:
     def __init__(self, appends: GroupWriter, when_empty: Callable[[], object]) -> None:
         self._appends = appends
         self._when_empty = when_empty
-        self._waiting: dict[str, deque[_Waiter]] = {}
+        self._waiting: dict[str, deque[_WaitingAppend]] = {}
         """By thread: the appends that wait. A thread with an append under way or waiting has an entry."""
         self._ready: dict[str, None] = {}
         """The threads with no append under way whose first waiter could share a statement when it came first."""
@@ -111,7 +111,7 @@ class AppendQueue:
     def length(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    def enter(self, request: AppendRequest) -> _Statement | _Waiter:
+    def enter(self, request: AppendRequest) -> _Statement | _WaitingAppend:
         """A statement if the append may run immediately, which is the usual case; otherwise a waiter in the queue."""
         waiting = self._waiting.get(request.thread)
         if waiting is None:
@@ -121,14 +121,14 @@ class AppendQueue:
             if not self._appends.can_share(request):
                 return _Statement(self, (request.thread,))
             self._ready[request.thread] = None
-        waiter = _Waiter(request, time.monotonic() + self._appends.timeout)
+        waiter = _WaitingAppend(request, time.monotonic() + self._appends.timeout)
         waiting.append(waiter)
         if self._alarm is None:
             self._watch(waiter.until)
         self._go_on()
         return waiter
 
-    async def wait(self, waiter: _Waiter) -> Appended | _Statement:
+    async def wait(self, waiter: _WaitingAppend) -> Appended | _Statement:
         """The outcome, if a group did the append; a statement when the append has its turn to run alone. Raises the
         error of an append that a group refused.
         """
@@ -218,7 +218,7 @@ class AppendQueue:
                 group[0].slot.set_result(statement)
                 continue
             task = asyncio.create_task(self._appends.write_group([waiter.request for waiter in group]))
-            _Group(group, task)
+            _WaiterGroup(group, task)
             task.add_done_callback(partial(self._finish_group, group, statement))
         if self._look is not None and not self._ready:
             self._look.cancel()
@@ -231,7 +231,7 @@ class AppendQueue:
         self._look = None
         self._start()
 
-    def _finish_group(self, group: Sequence[_Waiter], statement: _Statement, task: asyncio.Task[Shared]) -> None:
+    def _finish_group(self, group: Sequence[_WaitingAppend], statement: _Statement, task: asyncio.Task[Shared]) -> None:
         """Called however the task ended, even if it was cancelled before it began, so that the queue always goes on.
         Threads whose appends are all done go on; the others wait until theirs are judged anew.
         """
@@ -262,11 +262,11 @@ class AppendQueue:
             return
         self._rejudging = True
         task = asyncio.create_task(self._appends.rejudge([waiter.request for waiter in group]))
-        _Group(group, task)
+        _WaiterGroup(group, task)
         task.add_done_callback(partial(self._finish_rejudged, group, [one.statement for one in taken]))
 
     def _finish_rejudged(
-        self, group: Sequence[_Waiter], statements: Sequence[_Statement], task: asyncio.Task[Shared]
+        self, group: Sequence[_WaitingAppend], statements: Sequence[_Statement], task: asyncio.Task[Shared]
     ) -> None:
         self._return(self._settle(group, _result(task, len(group))))
         for statement in statements:
@@ -275,9 +275,9 @@ class AppendQueue:
         self._rejudge()
 
     @staticmethod
-    def _settle(group: Sequence[_Waiter], shared: Shared) -> dict[str, list[_Waiter]]:
+    def _settle(group: Sequence[_WaitingAppend], shared: Shared) -> dict[str, list[_WaitingAppend]]:
         """Give the outcomes to their waiters. Returns the other waiters, by thread."""
-        left: dict[str, list[_Waiter]] = {}
+        left: dict[str, list[_WaitingAppend]] = {}
         for index, waiter in enumerate(group):
             waiter.group = None
             if waiter.slot.done():  # cancelled
@@ -291,7 +291,7 @@ class AppendQueue:
                 left.setdefault(waiter.request.thread, []).append(waiter)
         return left
 
-    def _return(self, left: Mapping[str, Sequence[_Waiter]]) -> None:
+    def _return(self, left: Mapping[str, Sequence[_WaitingAppend]]) -> None:
         """Waiters return to the front of their threads. The first of each runs alone."""
         for thread, waiters in left.items():
             for number, waiter in enumerate(waiters):
@@ -300,12 +300,12 @@ class AppendQueue:
             if self._alarm is None:
                 self._watch(waiters[0].until)
 
-    def _take_group(self, free: int) -> list[_Waiter]:
+    def _take_group(self, free: int) -> list[_WaitingAppend]:
         """The first waiter, and those that may share its statement, in order. The ready threads are spread over the
         `free` statements: if one group took them all, the process would wait while the server works, and the server
         while the process does.
         """
-        group: list[_Waiter] = []
+        group: list[_WaitingAppend] = []
         characters = 0
         for thread in list(self._ready)[: math.ceil(len(self._ready) / free)]:
             waiting = self._waiting[thread]
@@ -324,10 +324,10 @@ class AppendQueue:
                 break
         return group
 
-    def _may_grow(self, group: Sequence[_Waiter]) -> bool:
+    def _may_grow(self, group: Sequence[_WaitingAppend]) -> bool:
         return len(group) < GROUP and self._may_share(group[0])
 
-    def _may_join(self, waiter: _Waiter, group: Sequence[_Waiter], characters: int) -> bool:
+    def _may_join(self, waiter: _WaitingAppend, group: Sequence[_WaitingAppend], characters: int) -> bool:
         if not group:
             return True
         if not self._may_grow(group) or not self._may_share(waiter):
@@ -337,7 +337,7 @@ class AppendQueue:
             return False  # they may be two names of one branch, judged on two cached tips
         return characters + waiter.request.characters <= CHARACTERS
 
-    def _may_share(self, waiter: _Waiter) -> bool:
+    def _may_share(self, waiter: _WaitingAppend) -> bool:
         return not waiter.alone and self._appends.can_share(waiter.request)
 
 
@@ -359,7 +359,7 @@ class QueueSlot:
 
     async def __aenter__(self) -> Self:
         entered = self._queue.enter(self._request)
-        if isinstance(entered, _Waiter):
+        if isinstance(entered, _WaitingAppend):
             given = await self._queue.wait(entered)
             self.unanswered = entered.unanswered
             if isinstance(given, Appended):
@@ -389,7 +389,7 @@ class _Statement:
         self._queue.end(self)
 
 
-class _Waiter:
+class _WaitingAppend:
     """`alone`: it must not share a statement. `unanswered`: the statements with its append that got no answer. `until`:
     the time at which its time limit ends.
     """
@@ -402,10 +402,10 @@ class _Waiter:
         self.slot: asyncio.Future[Appended | ChatLedgerError | _Statement] = asyncio.get_running_loop().create_future()
         self.alone: bool = False
         self.unanswered: Unanswered | None = None
-        self.group: _Group | None = None
+        self.group: _WaiterGroup | None = None
 
 
-def _waited_too_long(waiter: _Waiter, seconds: float) -> ChatLedgerError:
+def _waited_too_long(waiter: _WaitingAppend, seconds: float) -> ChatLedgerError:
     what = f"it waited {seconds:g} s for an earlier append to the thread, which has no answer from the database"
     if waiter.unanswered is not None:
         return OutcomeUnknown(waiter.request.ids, f"no answer came, and then {what}")
@@ -415,7 +415,7 @@ def _waited_too_long(waiter: _Waiter, seconds: float) -> ChatLedgerError:
 class _Left(NamedTuple):
     """Waiters whose appends a statement left out. The statement keeps others of their threads waiting."""
 
-    waiters: Sequence[_Waiter]
+    waiters: Sequence[_WaitingAppend]
     statement: _Statement
 
 
@@ -425,12 +425,12 @@ def _result(task: asyncio.Task[Shared], size: int) -> Shared:
     return task.result()
 
 
-class _Group:
+class _WaiterGroup:
     """Waiters whose appends share a statement. Once all of them are cancelled, the group cancels the statement."""
 
     __slots__ = ("_left", "_task")
 
-    def __init__(self, waiters: Sequence[_Waiter], task: asyncio.Task[Any]) -> None:
+    def __init__(self, waiters: Sequence[_WaitingAppend], task: asyncio.Task[Any]) -> None:
         self._left = len(waiters)
         self._task = task
         for waiter in waiters:

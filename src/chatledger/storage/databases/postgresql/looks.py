@@ -126,7 +126,7 @@ def _numbers_of(requests: Iterable[AppendRequest]) -> dict[tuple[BranchKey, str 
 
 
 @dataclass(slots=True)
-class _Found:
+class _BranchRows:
     """The rows of one branch."""
 
     head: Row | None = None
@@ -140,7 +140,7 @@ class Looks:
 
     def __init__(self, requests: Iterable[AppendRequest], rows: Sequence[Row]) -> None:
         self._numbers = _numbers_of(requests)
-        self._found: dict[int, _Found] = defaultdict(_Found)
+        self._found: dict[int, _BranchRows] = defaultdict(_BranchRows)
         self._threads: dict[str, str] = {}  # of each run that exists
         for one in rows:
             self._take(one)
@@ -166,7 +166,7 @@ class Looks:
             if self._threads.get(run, request.thread) != request.thread:
                 raise run_conflict(run)
 
-    def _of(self, request: AppendRequest) -> _Found:
+    def _of(self, request: AppendRequest) -> _BranchRows:
         return self._found[self._numbers[_seen_branch(request)]]
 
     def seen(self, request: AppendRequest) -> Preflight:

@@ -27,7 +27,7 @@ from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import Plan, TryAgain
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.loops.loop_thread import until_ended
-from chatledger.storage.databases.sqlite.writer import RunAgain, Writer
+from chatledger.storage.databases.sqlite.writer import RunAgain, SqliteWriter
 from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.errors import is_key, translate
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
@@ -49,7 +49,7 @@ class SqliteDatabase(OpenDatabase):
         self.timeout = timeout
         self.one_connection: bool = path == MEMORY
         self._tips = TipCache()
-        self._writer = Writer(path, timeout, self._append_group)
+        self._writer = SqliteWriter(path, timeout, self._append_group)
         self._readers = None if path == MEMORY else _Readers()
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []

@@ -132,7 +132,7 @@ class WriterTransaction(Database):
             _deliver([Outcome(entry.job, error=failure)])
 
 
-class Writer:
+class SqliteWriter:
     def __init__(self, path: str, timeout: float, write_group: WriteGroup) -> None:
         """`timeout`: the seconds to wait for another process's lock."""
         self._path = path
