@@ -164,7 +164,9 @@ def blank(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def copy_with(instance: M, fields: Mapping[str, Any]) -> M:
-    """`instance.model_copy(update=fields)`, for a model without private attributes."""
+    """`instance.model_copy(update=fields)`."""
+    if instance.__pydantic_private__ is not None:  # of a subclass of the application
+        return instance.model_copy(update=fields)
     given = instance.__pydantic_fields_set__ | fields.keys()
     return revive(instance.__class__, {**instance.__dict__, **fields}, given)
 

@@ -26,6 +26,7 @@ from chatledger.errors import (
 )
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, CallPlace, ChatMessage
+from chatledger.models.base import copy_with
 from chatledger.rules import (
     Judged,
     Tip,
@@ -60,7 +61,7 @@ from chatledger.storage.schema.text import decode_text, write_mark
 _log = logging.getLogger("chatledger.drafts")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attempted:
     """The outcome. `now` is the preflight as it would be after the write; None if the attempt wrote nothing."""
 
@@ -353,4 +354,4 @@ def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedM
         "violations": list(judged.violations),
         "answers": None if judged.answers is None else CallPlace(seq=judged.answers.seq, index=judged.answers.idx),
     }
-    return judged.message.model_copy(update=place)
+    return copy_with(judged.message, place)

@@ -90,7 +90,7 @@ ORDER BY b.branch <> {_ACTIVE}, b.branch FOR UPDATE
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PreflightAfter:
     """The facts that a preflight read for an append `after` a message. `place` is the (branch, seq) of the message that
     the append names by its id. `last_branch` is the highest number of a branch.
@@ -100,7 +100,7 @@ class PreflightAfter:
     place: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Preflight:
     """The facts that a preflight read. `found` maps a stored message id to (branch, seq). `tip` is None if the branch
     does not exist. `path` is the lineage of the branch, read only if an id was found, or for an append `after` a

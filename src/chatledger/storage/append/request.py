@@ -28,7 +28,7 @@ from chatledger.arguments import (
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, NewThread, RulesLevel, Thread
-from chatledger.models.base import Model, refuse_own_fields, refusing
+from chatledger.models.base import Model, copy_with, refuse_own_fields, refusing
 from chatledger.models.json import JsonObject, JsonValue
 from chatledger.models.kv import Put
 from chatledger.rules import Lease
@@ -80,7 +80,7 @@ class After(NamedTuple):
     beside: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class AppendRequest:
     """`thread` is the key as stored. `branch` None is the active branch. `rules` None is the thread's level.
 
@@ -154,7 +154,7 @@ class AppendRequest:
     def whole(self, index: int) -> ChatMessage:
         """The message with its id, but without branch and seq."""
         message = self.messages[index]
-        return message if message.message_id is not None else message.model_copy(update={"message_id": self.ids[index]})
+        return message if message.message_id is not None else copy_with(message, {"message_id": self.ids[index]})
 
     @property
     def ids(self) -> list[str]:
@@ -190,7 +190,7 @@ def in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMes
         return tuple(messages)
     return tuple(
         [
-            message.model_copy(update={"run_id": run_id})
+            copy_with(message, {"run_id": run_id})
             if message.run_id is None and message.role not in ("system", "developer")
             else message
             for message in messages

@@ -75,7 +75,7 @@ class NewBranch:
     absent: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Plan:
     """A judged append: the stamp that it was judged on, the new state of the branch, and the rows by table.
 
@@ -109,7 +109,7 @@ class Plan:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Written:
     """`touched`: the write set the thread's `active_at` to the time of the request."""
 

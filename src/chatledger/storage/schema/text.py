@@ -29,7 +29,6 @@ CIPHERTEXT_HEADER = re.compile(f"{CIPHERTEXT_MARK}([0-9]{{1,3}}):([A-Za-z0-9._-]
 """The groups are version and key id. Text with the mark but no header is plain text: some was stored before the ledger
 could encrypt.
 """
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|\\)")
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 """The errors of Python that the decoding of a damaged cell raises."""
@@ -42,9 +41,18 @@ def encode_text(text: str) -> str:
     if text.isascii():  # most text is, and Python knows it without reading the text
         if "\x00" not in text:
             return text
-    elif _UNSTORABLE.search(text) is None and not (text.startswith(_MARKS) and _begins_as_ours(text)):
+    elif "\x00" not in text and not _has_surrogate(text) and not (text.startswith(_MARKS) and _begins_as_ours(text)):
         return text
     return ESCAPE_MARK + json.escape_surrogates(text.replace("\\", r"\\").replace("\x00", r"\u0000"))
+
+
+def _has_surrogate(text: str) -> bool:
+    """UTF-8 has none. To encode a text takes a tenth of the time of a search by a regular expression."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _begins_as_ours(text: str) -> bool:
