@@ -1,46 +1,95 @@
-"""The statements that reach asyncpg, and what is wrong with them if the tables are distributed by tenant."""
+"""The statements that reach the drivers, and what is wrong with them if the tables are distributed by tenant."""
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import asyncpg
 import pytest
+from asyncpg.prepared_stmt import PreparedStatement
 
 from tests.storage.bound_tables import unbound_tables
 
-_OURS = re.compile(r"\bchatledger\"?\.")  # no BEGIN, COMMIT or SET, and no look of the driver at the server's types
-_TYPES_FOR_COPY = re.compile(
-    r'SELECT "[^()]* FROM "chatledger"."\w+" LIMIT 1'
-)  # the driver prepares it and never runs it
+_OURS = re.compile(r"\bchatledger\"?\.")  # no BEGIN, COMMIT or SET, and no look at the catalogues
+
+Note = Callable[[Any, str, bool], None]
+"""Takes a connection of the driver, the statement that it is told to run, and whether it runs once for each row."""
 
 
 def record(monkeypatch: pytest.MonkeyPatch, of: Callable[[Any], bool] = lambda _: True) -> list[str]:
-    """Each statement that reaches asyncpg from now on, on the connections that `of` takes. A COPY stands here as the
-    INSERT that it is.
+    """Each statement that asyncpg runs from now on, on the connections that `of` takes, in one line. A COPY stands here
+    as the INSERT that it is. What asyncpg asks the server for itself is not here.
     """
     statements: list[str] = []
-    prepared, copied = asyncpg.Connection._get_statement, asyncpg.Connection.copy_records_to_table
 
-    async def noted(self: Any, text: str, *args: Any, **named: Any) -> Any:
-        if of(self):
+    def note(connection: Any, text: str, _: bool) -> None:
+        if of(connection):
             statements.append(" ".join(text.split()))
-        return await prepared(self, text, *args, **named)
 
-    async def noted_copy(self: Any, table: str, *, columns: Any, **named: Any) -> Any:
-        if of(self):
-            statements.append(f"INSERT INTO chatledger.{table} ({', '.join(columns)}) VALUES ($1)")
-        return await copied(self, table, columns=columns, **named)
-
-    monkeypatch.setattr(asyncpg.Connection, "_get_statement", noted)
-    monkeypatch.setattr(asyncpg.Connection, "copy_records_to_table", noted_copy)
+    note_asyncpg(monkeypatch, note)
     return statements
+
+
+def note_asyncpg(monkeypatch: pytest.MonkeyPatch, note: Note) -> None:
+    """All that asyncpg has to run a statement: on a connection, of a prepared statement, and a COPY."""
+    for name in ("execute", "executemany", "fetch", "fetchval", "fetchrow"):
+
+        def told(own: Any, text: str, *_: Any, many: bool = name == "executemany", **__: Any) -> None:
+            note(own, text, many)
+
+        def asked(own: Any, *_: Any, many: bool = name == "executemany", **__: Any) -> None:
+            note(own._connection, own.get_query(), many)
+
+        _wrap(monkeypatch, asyncpg.Connection, name, told)
+        _wrap(monkeypatch, PreparedStatement, name if name != "execute" else "cursor", asked)
+
+    def copied(own: Any, table: str, *, columns: Any, schema_name: str | None = None, **_: Any) -> None:
+        places = ", ".join(f"${place}" for place in range(1, len(columns) + 1))
+        note(own, f'INSERT INTO "{schema_name}".{table} ({", ".join(columns)}) VALUES ({places})', True)
+
+    _wrap(monkeypatch, asyncpg.Connection, "copy_records_to_table", copied)
+
+
+def _wrap(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, before: Callable[..., None]) -> None:
+    original = getattr(owner, name)
+
+    def wrapped(self: Any, *args: Any, **named: Any) -> Any:
+        before(self, *args, **named)
+        return original(self, *args, **named)
+
+    monkeypatch.setattr(owner, name, wrapped)
+
+
+def note_sqlite(monkeypatch: pytest.MonkeyPatch, note: Note) -> None:
+    """All that connections to a SQLite file run which are made from now on."""
+
+    class Cursor(sqlite3.Cursor):
+        def execute(self, sql: str, *args: Any) -> Any:
+            note(self.connection, sql, False)
+            return super().execute(sql, *args)
+
+        def executemany(self, sql: str, *args: Any) -> Any:
+            note(self.connection, sql, True)
+            return super().executemany(sql, *args)
+
+    class Connection(sqlite3.Connection):
+        def cursor(self, factory: Any = Cursor) -> Any:
+            return super().cursor(factory)
+
+        def execute(self, *args: Any) -> Any:
+            return self.cursor().execute(*args)
+
+        def executemany(self, *args: Any) -> Any:
+            return self.cursor().executemany(*args)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **named: connect(*args, **{"factory": Connection, **named}))
 
 
 def unbound(statements: Iterable[str]) -> dict[str, list[str]]:
     """The statements with a table that is not bound to the tenant, and these tables."""
-    ours = {one for one in statements if _OURS.search(one) and not _TYPES_FOR_COPY.fullmatch(one)}
-    found = {one: list(unbound_tables(one)) for one in ours}
+    found = {one: list(unbound_tables(one)) for one in set(statements) if _OURS.search(one)}
     return {one: tables for one, tables in found.items() if tables}

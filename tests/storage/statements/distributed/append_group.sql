@@ -1,0 +1,20 @@
+-- Sent when messages are appended to several threads at once. The first goes ahead; others wait for it and go
+-- together.
+BEGIN;
+
+UPDATE "chatledger".branches
+SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
+  AND NOT EXISTS (
+    SELECT 1 FROM "chatledger".tenants WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
+  )
+RETURNING 1;
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+)
+SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::text, $3::timestamptz, u.*
+FROM "chatledger".branches AS b, unnest($4::text[], $5::text[], $6::text[], $7::bigint[]) AS u
+WHERE b.tenant_id = $8 AND b.thread_id = $9 AND b.branch = $10;
+
+COMMIT;

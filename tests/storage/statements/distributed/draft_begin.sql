@@ -1,0 +1,19 @@
+-- Sent when a draft begins: it stores a partial message with its lease.
+BEGIN;
+
+UPDATE "chatledger".branches
+SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
+  AND NOT EXISTS (
+    SELECT 1 FROM "chatledger".tenants WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
+  )
+RETURNING 1;
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, state, created_at, message_id, role, text, seq
+)
+SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::timestamptz, u.*
+FROM "chatledger".branches AS b, unnest($3::text[], $4::text[], $5::text[], $6::bigint[]) AS u
+WHERE b.tenant_id = $7 AND b.thread_id = $8 AND b.branch = $9;
+
+COMMIT;

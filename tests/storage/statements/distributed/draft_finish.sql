@@ -1,0 +1,19 @@
+-- Sent when a draft ends: it writes the rest, and its message is complete.
+BEGIN;
+
+UPDATE "chatledger".branches
+SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
+  AND NOT EXISTS (
+    SELECT 1 FROM "chatledger".tenants WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
+  )
+RETURNING 1;
+
+UPDATE "chatledger".messages
+SET state = $1, violations = $2, name = $3, content_form = $4, text = $5, reasoning_form = $6,
+  call_count = $7, is_error = $8, format = $9, residual = $10, response_metadata = $11, custom_data = $12
+WHERE tenant_id = $13 AND thread_id = $14 AND branch = $15 AND seq = $16;
+
+UPDATE "chatledger".threads SET active_at = $1 WHERE tenant_id = $2 AND thread_id = $3 AND active_at < $4;
+
+COMMIT;

@@ -1,0 +1,56 @@
+"""The files of the statements: one for each shape and each kind of database."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+from tests.storage.statements import appends, drafts, reads
+from tests.storage.statements.layout import WIDTH, lay_out, same
+from tests.storage.statements.scene import Scene, Sent, noting
+
+FOLDER = Path(__file__).parent
+COMMAND = "python -m tests.storage.statements"
+Shape = Callable[[Scene], Awaitable[None]]
+
+
+def shapes() -> Iterator[tuple[str, Shape]]:
+    for module in (appends, drafts, reads):
+        for name, function in vars(module).items():
+            if inspect.iscoroutinefunction(function) and function.__doc__ and function.__module__ == module.__name__:
+                yield name, function
+
+
+async def written(kind: str, url: str) -> dict[str, str]:
+    """The text of each file of this kind of database."""
+    return {name: await _text(Scene(kind, url, f"{kind} {name}"), shape) for name, shape in shapes()}
+
+
+async def _text(scene: Scene, shape: Shape) -> str:
+    with noting(scene):
+        await shape(scene)
+    assert shape.__doc__ is not None
+    when = textwrap.fill(f"Sent when {' '.join(shape.__doc__.split())}", WIDTH - 3)
+    return "\n".join([textwrap.indent(when, "-- "), *map(_statement, scene.sent)])
+
+
+def _statement(sent: Sent) -> str:
+    text = sent.text.strip().rstrip(";")
+    laid_out = lay_out(text)
+    assert same(text, laid_out), text
+    return f"{'-- Once for each row:' * sent.many}\n{laid_out};\n".lstrip()
+
+
+def stored(kind: str) -> dict[str, str]:
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted((FOLDER / kind).glob("*.sql"))}
+
+
+def write(kind: str, texts: dict[str, str]) -> None:
+    folder = FOLDER / kind
+    folder.mkdir(exist_ok=True)
+    for name in stored(kind).keys() - texts.keys():
+        (folder / f"{name}.sql").unlink()
+    for name, text in texts.items():
+        (folder / f"{name}.sql").write_text(text, encoding="utf-8")

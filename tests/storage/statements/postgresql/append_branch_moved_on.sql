@@ -1,0 +1,105 @@
+-- Sent when another process appended meanwhile, so the branch does not have the remembered stamp any more.
+-- The first try updates no branch and so stores nothing, and the append is judged again at the end that is
+-- stored.
+WITH tip AS (
+  UPDATE "chatledger".branches
+  SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
+    AND NOT EXISTS (
+      SELECT 1
+      FROM "chatledger".tenants
+      WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
+      UNION ALL
+      SELECT 1
+      FROM "chatledger".chatledger_version
+      WHERE encrypted_at IS NOT NULL
+    )
+  RETURNING 1
+),
+messages AS (
+  INSERT INTO "chatledger".messages (
+    tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+  )
+  SELECT $6::text, $7::text, $8::int, $10::text, $11::text, $12::timestamptz, u.*
+  FROM tip,
+    (
+      VALUES ($13::text, $14::text, $15::text, $16::bigint)
+    ) AS u
+)
+SELECT count(*), 0
+FROM tip;
+
+BEGIN;
+
+SELECT 1
+FROM "chatledger".branches b
+WHERE b.tenant_id = $1 AND b.thread_id = $2
+  AND b.branch = coalesce(
+    $3::int,
+    (
+      SELECT t.active_branch FROM "chatledger".threads t WHERE t.tenant_id = $1 AND t.thread_id = $2
+    )
+  ) FOR UPDATE;
+
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL,
+  EXISTS (
+    SELECT 1
+    FROM "chatledger".tenants
+    WHERE tenant_id = $1 AND encrypted_at IS NOT NULL
+    UNION ALL
+    SELECT 1
+    FROM "chatledger".chatledger_version
+    WHERE encrypted_at IS NOT NULL
+  ), b.branch, b.lineage, b.stamp, b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq,
+  m.message_id, m.branch, m.seq
+FROM "chatledger".threads t
+LEFT JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
+  AND b.branch = coalesce($2::int, t.active_branch) AND ($3::text IS NULL OR t.user_id = $3::text)
+LEFT JOIN "chatledger".branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id AND f.branch = 1
+LEFT JOIN LATERAL (
+  SELECT one.*
+  FROM unnest(CASE WHEN ($3::text IS NULL OR t.user_id = $3::text) THEN $4::text[] END) AS given (id),
+    LATERAL (
+      SELECT s.message_id, s.branch, s.seq
+      FROM "chatledger".messages s
+      WHERE s.tenant_id = $1::text AND s.thread_id = $5::text AND s.message_id = given.id
+      LIMIT 1
+    ) AS one
+) AS m ON true
+WHERE t.tenant_id = $1::text AND t.thread_id = $5::text;
+
+WITH tip AS (
+  UPDATE "chatledger".branches
+  SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
+    AND NOT EXISTS (
+      SELECT 1
+      FROM "chatledger".tenants
+      WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
+      UNION ALL
+      SELECT 1
+      FROM "chatledger".chatledger_version
+      WHERE encrypted_at IS NOT NULL
+    )
+  RETURNING 1
+),
+touched AS (
+  UPDATE "chatledger".threads
+  SET active_at = $10
+  WHERE tenant_id = $6 AND thread_id = $7 AND active_at < $11 AND EXISTS (SELECT FROM tip)
+  RETURNING 1
+),
+messages AS (
+  INSERT INTO "chatledger".messages (
+    tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+  )
+  SELECT $6::text, $7::text, $8::int, $12::text, $13::text, $14::timestamptz, u.*
+  FROM tip,
+    (
+      VALUES ($15::text, $16::text, $17::text, $18::bigint)
+    ) AS u
+)
+SELECT count(*), (SELECT count(*) FROM touched)
+FROM tip;
+
+COMMIT;

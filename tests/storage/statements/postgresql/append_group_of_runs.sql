@@ -1,0 +1,110 @@
+-- Sent when messages of new runs are appended to several threads at once.
+WITH tip AS (
+  UPDATE "chatledger".branches
+  SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
+    AND NOT EXISTS (
+      SELECT 1
+      FROM "chatledger".tenants
+      WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
+      UNION ALL
+      SELECT 1
+      FROM "chatledger".chatledger_version
+      WHERE encrypted_at IS NOT NULL
+    )
+  RETURNING 1
+),
+run AS (
+  INSERT INTO "chatledger".runs (tenant_id, run_id, thread_id, status, started_at)
+  SELECT $6::text, r, $7::text, 'running', $10::timestamptz
+  FROM tip, unnest($11::text[]) AS r
+  ON CONFLICT DO NOTHING
+),
+messages AS (
+  INSERT INTO "chatledger".messages (
+    tenant_id, thread_id, branch, content_form, run_id, state, created_at, message_id, role, text, seq
+  )
+  SELECT $6::text, $7::text, $8::int, $12::text, $13::text, $14::text, $15::timestamptz, u.*
+  FROM tip,
+    (
+      VALUES ($16::text, $17::text, $18::text, $19::bigint)
+    ) AS u
+)
+SELECT count(*), 0
+FROM tip;
+
+WITH lock_limit AS MATERIALIZED (
+  SELECT set_config('lock_timeout', '50ms', true)
+),
+given AS (
+  SELECT *
+  FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[]) WITH ORDINALITY AS g (
+    thread, branch, stamp, new_stamp, last_seq, last_role, open_calls, number
+  )
+  WHERE true
+    AND NOT EXISTS (
+      SELECT 1
+      FROM "chatledger".tenants
+      WHERE tenant_id = $8 AND encrypted_at IS NOT NULL
+      UNION ALL
+      SELECT 1
+      FROM "chatledger".chatledger_version
+      WHERE encrypted_at IS NOT NULL
+    )
+    AND g.number NOT IN (
+      SELECT r.number
+      FROM unnest($9::bigint[], $10::text[]) AS r (number, run),
+        LATERAL (
+          SELECT
+          FROM "chatledger".runs o
+          WHERE o.tenant_id = $8 AND o.run_id = r.run AND o.thread_id <> ($1::text[])[r.number]
+          LIMIT 1
+        ) AS o
+    )
+),
+free AS MATERIALIZED (
+  SELECT g.*, b.ctid AS place
+  FROM lock_limit, given g,
+    LATERAL (
+      SELECT o.ctid
+      FROM "chatledger".branches o
+      WHERE o.tenant_id = $8 AND o.thread_id = g.thread AND o.branch = g.branch
+        AND o.stamp = g.stamp FOR NO KEY UPDATE SKIP LOCKED
+    ) AS b
+),
+tip AS (
+  UPDATE "chatledger".branches b
+  SET stamp = f.new_stamp, last_seq = f.last_seq, last_role = f.last_role, open_calls = f.open_calls
+  FROM free f
+  WHERE b.tenant_id = $8 AND b.ctid = f.place
+  RETURNING f.number, b.thread_id, b.branch
+),
+run AS (
+  INSERT INTO "chatledger".runs (tenant_id, run_id, thread_id, status, started_at)
+  SELECT $8::text, r.run, tip.thread_id, 'running', $11::timestamptz
+  FROM tip
+  JOIN unnest($9::bigint[], $10::text[]) AS r (number, run) USING (number)
+  ON CONFLICT DO NOTHING
+),
+messages AS (
+  INSERT INTO "chatledger".messages (
+    tenant_id, thread_id, branch, content_form, state, message_id, role, text, run_id, seq, created_at
+  )
+  SELECT $8::text, tip.thread_id, tip.branch, $12::text, $13::text, u.message_id, u.role, u.text, u.run_id,
+    u.seq, u.created_at
+  FROM tip
+  JOIN unnest(
+    $14::bigint[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::timestamptz[]
+  ) AS u (number, message_id, role, text, run_id, seq, created_at) USING (number)
+)
+SELECT number, true
+FROM tip
+UNION ALL
+SELECT g.number, false
+FROM given g
+WHERE g.number NOT IN (SELECT number FROM tip)
+  AND EXISTS (
+    SELECT
+    FROM "chatledger".branches o
+    WHERE o.tenant_id = $8 AND o.thread_id = g.thread AND o.branch = g.branch AND o.stamp = g.stamp
+  );

@@ -1,0 +1,102 @@
+-- Sent when a turn is appended inside of a transaction of the caller.
+BEGIN ISOLATION LEVEL READ COMMITTED;
+
+SAVEPOINT sa_savepoint_1;
+
+SELECT 1
+FROM "chatledger".branches b
+WHERE b.tenant_id = $1 AND b.thread_id = $2
+  AND b.branch = coalesce(
+    $3::int,
+    (
+      SELECT t.active_branch FROM "chatledger".threads t WHERE t.tenant_id = $1 AND t.thread_id = $2
+    )
+  ) FOR UPDATE;
+
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL,
+  EXISTS (
+    SELECT 1
+    FROM "chatledger".tenants
+    WHERE tenant_id = $1 AND encrypted_at IS NOT NULL
+    UNION ALL
+    SELECT 1
+    FROM "chatledger".chatledger_version
+    WHERE encrypted_at IS NOT NULL
+  ), b.branch, b.lineage, b.stamp, b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq,
+  m.message_id, m.branch, m.seq
+FROM "chatledger".threads t
+LEFT JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
+  AND b.branch = coalesce($2::int, t.active_branch) AND ($3::text IS NULL OR t.user_id = $3::text)
+LEFT JOIN "chatledger".branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id AND f.branch = 1
+LEFT JOIN LATERAL (
+  SELECT one.*
+  FROM unnest(CASE WHEN ($3::text IS NULL OR t.user_id = $3::text) THEN $4::text[] END) AS given (id),
+    LATERAL (
+      SELECT s.message_id, s.branch, s.seq
+      FROM "chatledger".messages s
+      WHERE s.tenant_id = $1::text AND s.thread_id = $5::text AND s.message_id = given.id
+      LIMIT 1
+    ) AS one
+) AS m ON true
+WHERE t.tenant_id = $1::text AND t.thread_id = $5::text;
+
+WITH tip AS (
+  UPDATE "chatledger".branches
+  SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
+    AND NOT EXISTS (
+      SELECT 1
+      FROM "chatledger".tenants
+      WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
+      UNION ALL
+      SELECT 1
+      FROM "chatledger".chatledger_version
+      WHERE encrypted_at IS NOT NULL
+    )
+  RETURNING 1
+),
+touched AS (
+  UPDATE "chatledger".threads
+  SET active_at = $10
+  WHERE tenant_id = $6 AND thread_id = $7 AND active_at < $11 AND EXISTS (SELECT FROM tip)
+  RETURNING 1
+),
+messages AS (
+  INSERT INTO "chatledger".messages (
+    tenant_id, thread_id, branch, state, created_at, message_id, role, content_form, text, call_count,
+    tool_call_id, seq
+  )
+  SELECT $6::text, $7::text, $8::int, $12::text, $13::timestamptz, u.*
+  FROM tip,
+    (
+      VALUES ($14::text, $15::text, $16::text, $17::text, $18::int, $19::text, $20::bigint),
+        ($21::text, $22::text, $23::text, $24::text, $25::int, $26::text, $27::bigint),
+        ($28::text, $29::text, $30::text, $31::text, $32::int, $33::text, $34::bigint),
+        ($35::text, $36::text, $37::text, $38::text, $39::int, $40::text, $41::bigint),
+        ($42::text, $43::text, $44::text, $45::text, $46::int, $47::text, $48::bigint)
+    ) AS u
+),
+tool_calls AS (
+  INSERT INTO "chatledger".tool_calls (
+    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+  )
+  SELECT $6::text, $7::text, $8::int, $49::text, $50::text, u.*
+  FROM tip,
+    (
+      VALUES ($51::bigint, $52::int, $53::text, $54::text), ($55::bigint, $56::int, $57::text, $58::text)
+    ) AS u
+),
+tool_results AS (
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, $59::int, u.*
+  FROM tip,
+    (
+      VALUES ($60::bigint, $61::bigint, $62::int), ($63::bigint, $64::bigint, $65::int)
+    ) AS u
+)
+SELECT count(*), (SELECT count(*) FROM touched)
+FROM tip;
+
+RELEASE SAVEPOINT sa_savepoint_1;
+
+COMMIT;

@@ -1,0 +1,36 @@
+-- Sent when the result of a call is appended that was stored before.
+WITH tip AS (
+  UPDATE "chatledger".branches
+  SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
+    AND NOT EXISTS (
+      SELECT 1
+      FROM "chatledger".tenants
+      WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
+      UNION ALL
+      SELECT 1
+      FROM "chatledger".chatledger_version
+      WHERE encrypted_at IS NOT NULL
+    )
+  RETURNING 1
+),
+messages AS (
+  INSERT INTO "chatledger".messages (
+    tenant_id, thread_id, branch, content_form, tool_call_id, state, created_at, message_id, role, text, seq
+  )
+  SELECT $6::text, $7::text, $8::int, $10::text, $11::text, $12::text, $13::timestamptz, u.*
+  FROM tip,
+    (
+      VALUES ($14::text, $15::text, $16::text, $17::bigint)
+    ) AS u
+),
+tool_results AS (
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, $18::int, u.*
+  FROM tip,
+    (
+      VALUES ($19::bigint, $20::bigint, $21::int)
+    ) AS u
+)
+SELECT count(*), 0
+FROM tip;

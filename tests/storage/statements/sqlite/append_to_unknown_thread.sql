@@ -1,0 +1,52 @@
+-- Sent when this process appends to a thread for the first time, so it does not remember the end: the end is
+-- read before.
+BEGIN IMMEDIATE;
+
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL,
+  EXISTS (
+    SELECT 1
+    FROM tenants
+    WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL
+    UNION ALL
+    SELECT 1
+    FROM chatledger_version
+    WHERE encrypted_at IS NOT NULL
+  ), b.branch, b.lineage, b.stamp, b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq,
+  m.message_id, m.branch, m.seq
+FROM threads t
+LEFT JOIN branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
+  AND b.branch = coalesce(:branch, t.active_branch) AND (:user IS NULL OR t.user_id = :user)
+LEFT JOIN branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id AND f.branch = 1
+LEFT JOIN messages m ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id
+  AND m.message_id IN (
+    SELECT value FROM json_each(CASE WHEN (:user IS NULL OR t.user_id = :user) THEN :ids END)
+  )
+WHERE t.tenant_id = :tenant AND t.thread_id = :thread;
+
+UPDATE branches
+SET last_seq = :last_seq, stamp = :new_stamp, last_role = :last_role, open_calls = :open_calls,
+  partial_seq = :partial_seq
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND stamp = :stamp
+  AND NOT EXISTS (
+    SELECT 1
+    FROM tenants
+    WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL
+    UNION ALL
+    SELECT 1
+    FROM chatledger_version
+    WHERE encrypted_at IS NOT NULL
+  )
+RETURNING 1;
+
+UPDATE threads
+SET active_at = :now
+WHERE tenant_id = :tenant AND thread_id = :thread AND active_at < :stale
+RETURNING 1;
+
+-- Once for each row:
+INSERT INTO messages (
+  tenant_id, thread_id, branch, message_id, role, content_form, text, seq, state, created_at
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+COMMIT;
