@@ -20,9 +20,10 @@ from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
 from chatledger.storage.lists.pieces import Piece, fetch_pieces
 from chatledger.storage.repositories.feedback import current_scores, select_scores
+from chatledger.storage.rows.decode_messages import decode_each, is_damage
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
 from chatledger.storage.rows.feedback import to_feedback
-from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_each, is_damage
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 from chatledger.storage.rows.owned import owned
 from chatledger.storage.rows.runs import to_run
 from chatledger.storage.schema.columns import Key, Moment, Undecoded

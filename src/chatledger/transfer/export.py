@@ -22,7 +22,7 @@ from chatledger.models.json import JsonValue
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
 from chatledger.storage.repositories.beside import count_beside, count_shared_values
-from chatledger.storage.rows.messages import is_damage
+from chatledger.storage.rows.decode_messages import is_damage
 from chatledger.transfer.assemble import conversation_object, in_place, is_empty, own_record
 from chatledger.transfer.detect import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata

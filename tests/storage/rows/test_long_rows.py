@@ -10,7 +10,7 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, Newest, Tokens, Turns
 from chatledger.storage.append import request
-from chatledger.storage.rows import keys
+from chatledger.storage.rows import decode_messages, keys
 from chatledger.storage.rows import messages as rows
 from chatledger.storage.schema.text import encode_text
 from tests.conftest import KEYS, Database
@@ -35,13 +35,13 @@ async def deciding_threads(
 ) -> set[bool]:
     """Whether rows were decoded in the event loop's thread."""
     seen: set[bool] = set()
-    decode = rows._decode
+    decode = decode_messages._decode
 
     def spy(*given: Any) -> list[ChatMessage]:
         seen.add(threading.current_thread() is threading.main_thread())
         return decode(*given)
 
-    monkeypatch.setattr(rows, "_decode", spy)
+    monkeypatch.setattr(decode_messages, "_decode", spy)
     async with await database.open(**options) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", messages)

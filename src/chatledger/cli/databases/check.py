@@ -127,7 +127,7 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
     """The number of threads checked, and the findings that the provider would refuse."""
     from chatledger.errors import NothingToSend
     from chatledger.formats.model_view import get_provider, is_refusal
-    from chatledger.storage.rows.messages import is_damage
+    from chatledger.storage.rows.decode_messages import is_damage
 
     get_provider(provider)  # an unknown provider is an error even if there is no thread
     checked = 0

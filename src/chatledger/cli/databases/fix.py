@@ -54,7 +54,7 @@ class _Repairs:
 
 
 async def _walk(ledger: Ledger, thread: str | None, *, dry_run: bool, quiet: bool) -> _Repairs:
-    from chatledger.storage.rows.messages import is_damage
+    from chatledger.storage.rows.decode_messages import is_damage
 
     found = _Repairs(dry_run)
     with working("looking" if dry_run else "repairing", quiet=quiet):

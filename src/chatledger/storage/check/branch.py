@@ -15,8 +15,8 @@ from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import Path, Segment, cut, find_path, load_each
 from chatledger.storage.history.portions import Allowance, portions
 from chatledger.storage.history.window_request import Window
+from chatledger.storage.rows.decode_messages import HalfStored
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.messages import HalfStored
 from chatledger.storage.schema.tables import branches, revisions
 
 MOST_JUDGED, MOST_JUDGED_MIB = 20_000, 256

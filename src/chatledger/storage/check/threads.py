@@ -27,10 +27,10 @@ from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans, without
 from chatledger.storage.lists.thread_ids import thread_count
 from chatledger.storage.rows.changes import to_change
+from chatledger.storage.rows.decode_messages import decode_each, is_damage
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.feedback import FEEDBACK_COLUMNS, to_feedback
 from chatledger.storage.rows.kv import KV_COLUMNS, to_value
-from chatledger.storage.rows.messages import decode_each, is_damage
 from chatledger.storage.rows.outputs import to_agent, to_output
 from chatledger.storage.rows.owned import own_thread
 from chatledger.storage.rows.runs import to_run

@@ -10,7 +10,7 @@ from chatledger.storage.history.one_statement import TURN, page_parameters, read
 from chatledger.storage.history.path import Path, cut, load_path
 from chatledger.storage.history.turns import interrupts_calls, turn_start
 from chatledger.storage.history.window_request import END, Window
-from chatledger.storage.rows.messages import decode_messages
+from chatledger.storage.rows.decode_messages import decode_messages
 
 MANY = 100
 """Messages that are folded in a thread: a turn may have any number."""

@@ -19,15 +19,9 @@ from chatledger.models.json import dumps
 from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.window_request import END, Window
+from chatledger.storage.rows.decode_messages import Link, decode_each, decode_messages
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
-from chatledger.storage.rows.messages import (
-    CALL_COLUMNS,
-    MESSAGE_COLUMNS,
-    PART_COLUMNS,
-    Link,
-    decode_each,
-    decode_messages,
-)
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text
 

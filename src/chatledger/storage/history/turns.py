@@ -16,8 +16,8 @@ from chatledger.storage.history.one_statement import NEWEST, PAGE, page_paramete
 from chatledger.storage.history.path import Path, cut, damaged_lineage, find_path, load_path, nearest, read_path
 from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window_request import END, Section, Window
+from chatledger.storage.rows.decode_messages import Link, decode_messages
 from chatledger.storage.rows.encryption import Encryption
-from chatledger.storage.rows.messages import Link, decode_messages
 from chatledger.storage.schema.text import ESCAPE_MARK, encode_text, write_mark
 
 

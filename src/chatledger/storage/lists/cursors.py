@@ -12,7 +12,7 @@ from chatledger.errors import ChatLedgerError, InvalidCursor, LimitExceeded
 from chatledger.models import Page
 from chatledger.models.json import dumps, loads
 from chatledger.storage.lists.bounded import Rows
-from chatledger.storage.rows.messages import is_damage
+from chatledger.storage.rows.decode_messages import is_damage
 from chatledger.storage.schema.columns import Undecoded
 from chatledger.storage.schema.text import from_microseconds, to_microseconds
 

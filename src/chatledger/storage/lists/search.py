@@ -30,8 +30,8 @@ from chatledger.storage.lists.bounded import fetch_rows
 from chatledger.storage.lists.cursors import read_cursor, write_cursor
 from chatledger.storage.lists.pieces import fetch_pieces, fetch_some
 from chatledger.storage.lists.search_text import OF_A_VALUE, Query, most_values, plain
+from chatledger.storage.rows.decode_messages import is_damage
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
-from chatledger.storage.rows.messages import is_damage
 from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.columns import Key, Moment, can_decode
 from chatledger.storage.schema.tables import branches, message_parts, messages, threads, tool_calls

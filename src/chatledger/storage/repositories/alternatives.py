@@ -15,7 +15,7 @@ from chatledger.storage.history.path import Path, Segment, cut, find_path, scans
 from chatledger.storage.history.places import At, seek
 from chatledger.storage.history.window_request import Window
 from chatledger.storage.lists.cursors import part_of
-from chatledger.storage.rows.messages import decode_messages
+from chatledger.storage.rows.decode_messages import decode_messages
 
 _Place = tuple[int, int]
 """The branch that stores a message, and its seq."""

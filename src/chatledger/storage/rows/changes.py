@@ -14,13 +14,9 @@ from typing import Any
 from chatledger.errors import ChatLedgerError, DamagedCell
 from chatledger.models import ChangeKind, ChatMessage
 from chatledger.models.json import JsonObject, loads
+from chatledger.storage.rows.decode_messages import decode_messages
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values
-from chatledger.storage.rows.messages import (
-    GIVEN_COLUMNS,
-    MESSAGE_COLUMNS,
-    decode_messages,
-    encode_all,
-)
+from chatledger.storage.rows.messages import GIVEN_COLUMNS, MESSAGE_COLUMNS, encode_all
 from chatledger.storage.schema.tables import revisions
 from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_json, to_microseconds
 

@@ -32,8 +32,9 @@ from chatledger.storage.history.union_rows import (
     row_of,
 )
 from chatledger.storage.history.window_request import branch_column
+from chatledger.storage.rows.decode_messages import decode_messages
 from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT
-from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 
 _RUN, _ARMS = 4, 8  # the arm of the runs; a row begins with the number of its branch, times eight, and its arm
 _HEAD = {"branch": "b.branch", "call_count": "g.active_branch", "is_error": "f.branch IS NOT NULL", "seq": "b.last_seq"}
