@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chatledger.cli.conversations.threads import say_damaged, thread_ids
+from chatledger.cli.escape import one_line
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import in_ledger
 from chatledger.cli.output import plural, print_list, print_table
 from chatledger.cli.progress import working
-from chatledger.cli.question import agreed, can_ask
 from chatledger.errors import ChatLedgerError
 
 if TYPE_CHECKING:
@@ -113,3 +114,18 @@ def _report(found: _Repairs, *, as_json: bool) -> None:
         repairs = plural(len(found.done), "repair") if found.done else "nothing"
         say(f"{plural(found.checked, 'thread')} checked, {repairs} {verb}")
     say_damaged(found.damaged)
+
+
+def can_ask() -> bool:
+    """Whether a person reads stderr and types on stdin."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agreed(question: str) -> bool:
+    """Whether the answer is y or yes; the end of the input is a no. Ask outside of an event loop, which would keep
+    Ctrl-C from ending the question.
+    """
+    sys.stdout.flush()
+    sys.stderr.write(f"chatledger: {one_line(question)} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

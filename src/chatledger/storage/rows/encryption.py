@@ -31,9 +31,17 @@ from chatledger.errors import (
 from chatledger.models.json import STORED
 from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row
-from chatledger.storage.rows.cell_counts import CellCounts
 from chatledger.storage.rows.derive import netstring
-from chatledger.storage.rows.keys import FIRST_VERSION, NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys, TenantKeys
+from chatledger.storage.rows.keys import (
+    FIRST_VERSION,
+    NONCE_BYTES,
+    TAG_BYTES,
+    VERSION,
+    CellCounts,
+    KeyRing,
+    Keys,
+    TenantKeys,
+)
 from chatledger.storage.rows.keys import Encryption as Given
 from chatledger.storage.schema.columns import Ciphertext, CodedText, JsonText, Undecoded, holds, holds_no_text
 from chatledger.storage.schema.tables import metadata

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from types import NoneType
 from typing import Any, TypeAlias, cast
 
@@ -201,3 +202,23 @@ def _read_rings(file: Path, text: str) -> dict[str, KeyRing]:
 
 def _read_ring(*, keys: Mapping[str, str], current: str | None = None) -> KeyRing:
     return KeyRing({name: base64.b64decode(key, validate=True) for name, key in keys.items()}, current=current)
+
+
+class CellCounts:
+    """The number of cells by the id of the key, so that a key is replaced before it wears out. Several threads encrypt
+    at once.
+    """
+
+    __slots__ = ("_cells", "_turn")
+
+    def __init__(self) -> None:
+        self._cells: dict[str, int] = {}
+        self._turn = Lock()
+
+    def add(self, key_id: str, cells: int) -> None:
+        with self._turn:
+            self._cells[key_id] = self._cells.get(key_id, 0) + cells
+
+    def read(self) -> dict[str, int]:
+        with self._turn:
+            return dict(self._cells)
