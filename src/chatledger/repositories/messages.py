@@ -72,7 +72,8 @@ from chatledger.storage.history.places import MESSAGE, Place, read_id, read_plac
 from chatledger.storage.history.window_request import Section
 from chatledger.storage.history.window_request import Window as Asked
 from chatledger.storage.lists.cursors import page_size, part_of
-from chatledger.storage.lists.search import SearchRequest, search
+from chatledger.storage.lists.search import search
+from chatledger.storage.lists.search_scan import SearchRequest
 from chatledger.storage.lists.search_text import Query
 from chatledger.storage.repositories.alternatives import alternatives_of
 from chatledger.storage.repositories.find import find_messages, get_message

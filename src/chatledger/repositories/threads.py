@@ -30,7 +30,8 @@ from chatledger.storage.changes.deletion import delete_thread, retain
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.places import read_place
 from chatledger.storage.lists.cursors import page_size
-from chatledger.storage.lists.search import SearchRequest, search
+from chatledger.storage.lists.search import search
+from chatledger.storage.lists.search_scan import SearchRequest
 from chatledger.storage.lists.search_text import Query
 from chatledger.storage.lists.thread_list import (
     ThreadFilter,

@@ -19,7 +19,8 @@ from chatledger import ChatMessage, InvalidArgument, Ledger, NewThread, TextPart
 from chatledger.errors import DamagedCell, InvalidCursor, LimitExceeded
 from chatledger.repositories import scope_of
 from chatledger.storage.changes.redaction import erase_at
-from chatledger.storage.lists.search import SearchRequest, search
+from chatledger.storage.lists.search import search
+from chatledger.storage.lists.search_scan import SearchRequest
 from chatledger.storage.lists.search_text import MOST_CHARACTERS, Query
 from chatledger.types import Hit, Page
 from tests.conftest import KEYS, Database

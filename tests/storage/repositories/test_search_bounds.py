@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, Ledger, TextPart
 from chatledger.errors import InvalidArgument
-from chatledger.storage.lists import bounded, folding, pieces, search, search_text
-from chatledger.storage.lists.search import SearchRequest
+from chatledger.storage.lists import bounded, folding, pieces, search, search_rows, search_text
+from chatledger.storage.lists.search_scan import SearchRequest
 from chatledger.storage.lists.search_text import MOST_PARSED, Query, plain
 from chatledger.storage.schema.columns import Ciphertext
 from tests.conftest import KEYS, Database
@@ -150,14 +150,14 @@ async def test_a_batch_ends_before_it_has_many_bytes(
     """And each message is looked at once, whatever batch it is in."""
     batches: list[int] = []
 
-    class Counted(search._Rows):
+    class Counted(search_rows.BatchRows):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             texts = [row[5] for rows in (self._messages, self._calls) for found in rows.values() for row in found]
             texts += [row[6] for found in self._parts.values() for row in found]
             batches.append(sum(len(text or "") for text in texts))
 
-    monkeypatch.setattr(search, "_Rows", Counted)
+    monkeypatch.setattr(search, "BatchRows", Counted)
     async with database.open(**({"encryption": KEYS} if encrypted else {})) as ledger:
         await ledger.threads.create("t", rules="lenient")
         await ledger.threads.create("other")
@@ -320,7 +320,7 @@ async def test_arguments_without_the_words_are_not_parsed(ledger: Ledger, monkey
         parsed.append(text)
         return plain(text)
 
-    monkeypatch.setattr(search, "plain", spy)
+    monkeypatch.setattr(search_rows, "plain", spy)
     await ledger.threads.create("t")
     await ledger.messages.append(
         "t", [user("go"), assistant(calls=[call("c", arguments='{"city": "Oslo", "n": [1, 2]}')])]
@@ -337,7 +337,7 @@ async def test_only_some_values_of_a_message_are_parsed(ledger: Ledger, monkeypa
         parsed.append(text.count(","))
         return plain(text)
 
-    monkeypatch.setattr(search, "plain", spy)
+    monkeypatch.setattr(search_rows, "plain", spy)
     await ledger.threads.create("t", rules="lenient")
     calls = [call(f"c{n}", arguments=json.dumps({"a": [n] * 9_000, "b": "\u6d88"})) for n in range(20)]
     await ledger.messages.append("t", [assistant(calls=calls)])

@@ -29,6 +29,7 @@ from chatledger.storage.changes.record import (
 )
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import WriteSql
+from chatledger.storage.history.answer_links import BEGIN_TURNS
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import (
     Segment,
@@ -41,7 +42,6 @@ from chatledger.storage.history.path import (
 )
 from chatledger.storage.history.places import At, find_place, seq_on
 from chatledger.storage.history.portions import Allowance, portions
-from chatledger.storage.history.turns import BEGIN_TURNS
 from chatledger.storage.history.window_request import END, Window
 from chatledger.storage.schema.tables import messages
 from chatledger.storage.schema.text import Mark
