@@ -592,9 +592,9 @@ def remove_without_a_position() -> None:
 
 def answer_the_first_call() -> None:
     from chatledger.models import CallPlace
-    from chatledger.storage.history import turns
+    from chatledger.storage.history import answer_links
 
-    _put(turns, _call_place=lambda seq, _: CallPlace(seq=seq, index=0))
+    _put(answer_links, _call_place=lambda seq, _: CallPlace(seq=seq, index=0))
 
 
 def tell_nobody_of_a_removal() -> None:
@@ -1040,28 +1040,30 @@ def expect_no_revision() -> None:
 
 
 def link_what_was_not_linked() -> None:
-    from chatledger.storage.history import turns
+    from chatledger.storage.history import answer_links
 
-    _put(turns, _is_linked=lambda _: True)
+    _put(answer_links, _is_linked=lambda _: True)
 
 
 def link_the_earliest_call() -> None:
-    from chatledger.storage.history import turns
+    from chatledger.storage.history import answer_links
 
-    _put(turns, _latest=lambda calls: calls[0] if calls else None)
+    _put(answer_links, _latest=lambda calls: calls[0] if calls else None)
 
 
 def link_where_the_call_may_be_answered() -> None:
-    from chatledger.storage.history import turns
+    from chatledger.storage.history import answer_links
 
-    _reword(turns, "answer_linker", "sure_from = seq\n                    else", "pass\n                    else")
+    _reword(
+        answer_links, "answer_linker", "sure_from = seq\n                    else", "pass\n                    else"
+    )
 
 
 def link_over_interrupted_calls() -> None:
     """As if no call were open where a turn begins."""
-    from chatledger.storage.history import turns
+    from chatledger.storage.history import answer_links
 
-    _put(turns, _interrupts=lambda _: False)
+    _put(answer_links, _interrupts=lambda _: False)
 
 
 def list_all_but(**kept: Any) -> Callable[[], None]:

@@ -167,9 +167,9 @@ def give_each_token_all_scopes() -> None:
 
 
 def let_askers_write_what_they_like() -> None:
-    from chatledger.server.callers import asking
+    from chatledger.server.callers import ask_scope
 
-    reword(asking, "refuse_all_but_questions", 'caller.may("write")', "True")
+    reword(ask_scope, "refuse_all_but_questions", 'caller.may("write")', "True")
 
 
 MUTANTS = (

@@ -146,7 +146,7 @@ OfUser = Annotated[Ledger, Depends(_of_user)]
 """The same, for a list or a sum that an administrator may ask of one user: the query parameter `user_id`."""
 Asking = Annotated[Ledger, Depends(_asking)]
 """The ledger as the caller sees it, for a route that a token of scope `ask` may call. Such a route refuses what that
-scope does not cover with `asking.py`.
+scope does not cover with `ask_scope.py`.
 """
 Operated = Annotated[Ledger, Depends(_operated)]
 """The whole ledger, for what an operator reads: no row of any tenant."""

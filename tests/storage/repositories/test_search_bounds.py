@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, Ledger, TextPart
 from chatledger.errors import InvalidArgument
-from chatledger.storage.lists import bounded, folding, pieces, search, search_rows, search_text
+from chatledger.storage.lists import bounded, fold_text, pieces, search, search_rows, search_text
 from chatledger.storage.lists.search_scan import SearchRequest
 from chatledger.storage.lists.search_text import MOST_PARSED, Query, plain
 from chatledger.storage.schema.columns import Ciphertext
@@ -43,33 +43,33 @@ def normalized(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(text)
         return normalize(form, text)
 
-    monkeypatch.setattr(folding, "normalize", spy)
+    monkeypatch.setattr(fold_text, "normalize", spy)
     return seen
 
 
 @pytest.mark.parametrize("marks", [ACUTE, DOT_BELOW + ACUTE, "\u0344", VOWEL_SIGN, "\uff9e", "\U0001e944"])
 def test_no_long_run_of_marks_is_sorted(normalized: list[str], marks: str) -> None:
-    folding.folded("zalgo" + marks * 40_000)
-    assert max(map(longest_run, (text[:999] for text in normalized))) <= folding.MOST_MARKS
+    fold_text.folded("zalgo" + marks * 40_000)
+    assert max(map(longest_run, (text[:999] for text in normalized))) <= fold_text.MOST_MARKS
     assert max(map(len, normalized)) <= 3 * 2 * 4_096  # a mark may be two, and there are breaks
 
 
 @pytest.mark.parametrize("filling", ["消", "\u1161", "\u09be", "e" + ACUTE, "ａ ", "각"])
 def test_a_long_text_is_folded_in_blocks_as_if_it_were_whole(normalized: list[str], filling: str) -> None:
     text = (filling * 100_000)[:100_001]
-    assert folding.folded(text) == normalize("NFKC", normalize("NFKC", text).casefold())
+    assert fold_text.folded(text) == normalize("NFKC", normalize("NFKC", text).casefold())
     assert max(map(len, normalized)) <= 2 * 4_096
 
 
 def test_thirty_marks_are_left_as_they_are() -> None:
     text = "a" + (DOT_BELOW + ACUTE) * 15
-    assert folding.folded(text) == normalize("NFKC", text)
-    assert folding.folded("\u1ea1" + ACUTE * 30).count("\u034f") == 1  # a letter that is a letter and a mark
+    assert fold_text.folded(text) == normalize("NFKC", text)
+    assert fold_text.folded("\u1ea1" + ACUTE * 30).count("\u034f") == 1  # a letter that is a letter and a mark
 
 
 def test_blanks_of_a_long_text_are_one_blank() -> None:
     text = ("to \u3000 be" + "\t" * 70_000 + "or\n") * 3
-    assert folding.one_blank(text).strip() == " ".join(text.split())
+    assert fold_text.one_blank(text).strip() == " ".join(text.split())
 
 
 async def test_words_beside_thousands_of_marks_are_found(ledger: Ledger) -> None:

@@ -25,7 +25,7 @@ from chatledger.formats.agent_framework.parts import (
     write_parts,
 )
 from chatledger.formats.wire.arguments import value_of
-from chatledger.formats.wire.pairing import Answered, Pairing, made_id
+from chatledger.formats.wire.call_pairs import Answered, Pairing, made_id
 from chatledger.formats.wire.residual import interleave, nested, own_residual, restore
 from chatledger.models import ChatMessage, ToolCall, continues
 from chatledger.models.json import JsonValue

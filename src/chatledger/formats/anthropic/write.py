@@ -22,7 +22,7 @@ from chatledger.formats.anthropic.parts import (
     write_parts,
     write_result,
 )
-from chatledger.formats.wire.pairing import Pairing, made_id
+from chatledger.formats.wire.call_pairs import Pairing, made_id
 from chatledger.formats.wire.residual import KEYS, interleave, nested, own_residual, put_back
 from chatledger.models import (
     ChatMessage,

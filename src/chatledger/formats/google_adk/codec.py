@@ -13,7 +13,7 @@ from chatledger.formats.google_adk.foreign import fit
 from chatledger.formats.google_adk.parts import NAME
 from chatledger.formats.google_adk.read import is_object, read_payload
 from chatledger.formats.google_adk.write import Event, EventWriter
-from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.call_pairs import Pairing
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonObject
 

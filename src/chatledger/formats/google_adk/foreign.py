@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mimetypes import guess_type
 
 from chatledger.formats.google_adk.parts import MODEL, is_base64
-from chatledger.formats.wire.pairing import Answered, made_id
+from chatledger.formats.wire.call_pairs import Answered, made_id
 from chatledger.formats.wire.parts import GOOGLE, Medium, signed_by, signer_of, split_data_uri, thoughts_of
 from chatledger.models import LENIENT, ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, json_problem, read_text

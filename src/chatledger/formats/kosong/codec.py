@@ -19,7 +19,7 @@ from chatledger.formats.kosong.models import MESSAGE_FIELDS, build, is_object, r
 from chatledger.formats.kosong.parts import AS_DICT, CLASSES, FAMILY, FIELDS, GIVEN, KosongRevision, residual_of
 from chatledger.formats.kosong.read import read_message
 from chatledger.formats.kosong.write import write_fields, write_message
-from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.call_pairs import Pairing
 from chatledger.formats.wire.residual import restore_deep
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonObject

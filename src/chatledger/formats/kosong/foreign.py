@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from chatledger.formats.kosong.parts import PARTIAL, ROLES, KosongRevision, of_family, residual_of, type_of
-from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.call_pairs import Pairing
 from chatledger.models import (
     AudioPart,
     ChatMessage,

@@ -12,7 +12,7 @@ from chatledger.formats.codec import Decoded, Kind, Written
 from chatledger.formats.langchain.foreign import fit
 from chatledger.formats.langchain.read import is_object, read_payload
 from chatledger.formats.langchain.write import NAME, write_message
-from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.call_pairs import Pairing
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonObject
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from chatledger.formats.langchain.parts import SUMMARY, THINKING
 from chatledger.formats.langchain.write import DATA, NAME, PARTS
-from chatledger.formats.wire.pairing import Answered, made_id
+from chatledger.formats.wire.call_pairs import Answered, made_id
 from chatledger.formats.wire.parts import ANTHROPIC, OPENAI, signer_of, thoughts_of
 from chatledger.formats.wire.residual import EXTRA, FORM
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall

@@ -23,8 +23,8 @@ from typing import Any
 from chatledger.errors import NothingToSend, UnknownFormat
 from chatledger.formats.codec import Codec
 from chatledger.formats.losses.measure import LossesLater, write
+from chatledger.formats.model_view.exchanges import Exchange, MessageOrExchange, pair, with_ids
 from chatledger.formats.model_view.message import repair_message
-from chatledger.formats.model_view.pairing import Exchange, MessageOrExchange, pair, with_ids
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import CUSTOM, KEYS, RepairLog
 from chatledger.models import ChatMessage, Loss, Repair

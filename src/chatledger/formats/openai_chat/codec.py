@@ -11,7 +11,7 @@ from chatledger.formats.codec import Decoded, Written
 from chatledger.formats.openai_chat.foreign import fit
 from chatledger.formats.openai_chat.read import plain_message, read_payload
 from chatledger.formats.openai_chat.write import NAME, ROLES, write_message
-from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.call_pairs import Pairing
 from chatledger.models import ChatMessage, RulesLevel
 
 

@@ -9,7 +9,7 @@ import re
 
 from chatledger.formats.openai_chat.parts import write_part
 from chatledger.formats.openai_chat.write import NAME, ROLES, is_function_call
-from chatledger.formats.wire.pairing import Answered, made_id
+from chatledger.formats.wire.call_pairs import Answered, made_id
 from chatledger.formats.wire.parts import split_data_uri
 from chatledger.models import AudioPart, ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ToolCall
 from chatledger.models.base import build

@@ -12,7 +12,7 @@ from chatledger.formats.openai_responses.foreign import fit
 from chatledger.formats.openai_responses.items import ROLES, Source, read_item
 from chatledger.formats.openai_responses.read import grouped, read_payload
 from chatledger.formats.openai_responses.write import NAME, PAYLOAD, shape_payload, write_message
-from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.call_pairs import Pairing
 from chatledger.formats.wire.plain import dump_given, plain_value
 from chatledger.models import ChatMessage, RulesLevel
 

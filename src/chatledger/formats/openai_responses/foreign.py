@@ -8,7 +8,7 @@ from itertools import groupby
 from chatledger.formats.openai_responses.items import CALL, CUSTOM_CALL, FUNCTION_CALL, OUTPUT_OF, ROLES, Source
 from chatledger.formats.openai_responses.parts import write_part, write_thought
 from chatledger.formats.openai_responses.write import ITEMS, NAME
-from chatledger.formats.wire.pairing import Answered, made_id
+from chatledger.formats.wire.call_pairs import Answered, made_id
 from chatledger.formats.wire.parts import OPENAI, id_of, signer_of, thoughts_of
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ThinkPart, ToolCall

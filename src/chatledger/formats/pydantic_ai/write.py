@@ -35,7 +35,7 @@ from chatledger.formats.pydantic_ai.names import (
 )
 from chatledger.formats.pydantic_ai.parts import digests_of, write_items, write_part
 from chatledger.formats.wire.arguments import value_of
-from chatledger.formats.wire.pairing import Answered, Pairing, made_id
+from chatledger.formats.wire.call_pairs import Answered, Pairing, made_id
 from chatledger.formats.wire.residual import interleave, nested, own_residual, restore
 from chatledger.models import ChatMessage, OpaquePart, TextPart, ToolCall, continues
 from chatledger.models.json import JsonValue

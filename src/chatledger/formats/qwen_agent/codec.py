@@ -18,7 +18,7 @@ from chatledger.formats.qwen_agent.models import FUNCTION_ID, ROLES, Message
 from chatledger.formats.qwen_agent.parts import item_problems
 from chatledger.formats.qwen_agent.read import is_message_object, read_payload
 from chatledger.formats.qwen_agent.write import NAME, OBJECT, write_fields, write_message
-from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.call_pairs import Pairing
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
 

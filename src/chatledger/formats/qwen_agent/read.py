@@ -32,8 +32,8 @@ from chatledger.formats.qwen_agent.models import (
 )
 from chatledger.formats.qwen_agent.parts import Found, item_problems, part_of, type_problems
 from chatledger.formats.qwen_agent.write import NAME, OBJECT, keep_difference, write_fields
+from chatledger.formats.wire.call_pairs import Pairing
 from chatledger.formats.wire.fields import nameless
-from chatledger.formats.wire.pairing import Pairing
 from chatledger.formats.wire.plain import as_json
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
 from chatledger.models.json import JsonValue

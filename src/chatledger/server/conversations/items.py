@@ -20,7 +20,7 @@ from chatledger.models.limits import MAX_KEY_BYTES
 from chatledger.models.weight import apart
 from chatledger.server.answers.sizes import require_small
 from chatledger.server.callers.access import Caller
-from chatledger.server.callers.asking import refuse_all_but_questions, refuse_beyond_ask
+from chatledger.server.callers.ask_scope import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.conversations.item_types import ITEM_TYPES, MESSAGE, NO_ITEMS, UNKNOWN
 
 _CODEC = get_codec("openai-responses")

@@ -24,7 +24,7 @@ from chatledger.server.answers.pages import (
     whole_answer,
 )
 from chatledger.server.answers.sizes import require_small
-from chatledger.server.callers.asking import refuse_all_but_questions, refuse_beyond_ask
+from chatledger.server.callers.ask_scope import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.callers.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import MessageId, ThreadId

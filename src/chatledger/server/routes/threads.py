@@ -16,7 +16,7 @@ from chatledger.rules.synthetic_results import INTERRUPTED
 from chatledger.server.answers.headers import IdempotencyKey, without_quotes
 from chatledger.server.answers.pages import fitting_page
 from chatledger.server.answers.sizes import Title, require_small_metadata
-from chatledger.server.callers.asking import refuse_beyond_ask
+from chatledger.server.callers.ask_scope import refuse_beyond_ask
 from chatledger.server.callers.chosen_ids import made_of, refuse_chosen
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId

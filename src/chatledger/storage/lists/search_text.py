@@ -12,7 +12,7 @@ from typing import Any
 from unicodedata import category
 
 from chatledger.errors import InvalidArgument, LimitExceeded
-from chatledger.storage.lists.folding import BLOCK, fold, folded_block, folded_blocks, one_blank
+from chatledger.storage.lists.fold_text import BLOCK, fold, folded_block, folded_blocks, one_blank
 
 MOST_CHARACTERS = 1_000
 """The longest query."""
