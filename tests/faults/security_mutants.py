@@ -132,7 +132,7 @@ def start_without_keys() -> None:
 def allow_intruders() -> None:
     from chatledger.storage.upgrade import intruders
 
-    reword(intruders, "refuse_intruders", "if not found or", "if True or")
+    reword(intruders, "refuse_intruders", "if not intruders or", "if True or")
 
 
 def follow_links() -> None:

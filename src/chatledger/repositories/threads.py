@@ -145,7 +145,7 @@ class ThreadRepository:
         copy_id = new_id() if thread_id is None else thread_id
         encode_key(copy_id, "thread_id")
         given = {} if title is UNSET else {"title": title}
-        return await copy_until(self._scope, source, copy_id, place, branch=branch, given=given)
+        return await copy_until(self._scope, source, copy_id, place, branch=branch, fields=given)
 
     async def get(self, thread_id: str) -> Thread:
         """The thread, with its number of messages and its preview. Raises ThreadNotFound."""

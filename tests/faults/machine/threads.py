@@ -91,7 +91,7 @@ class ThreadRules(Base):
         at = branch.end - back
         if at < 0:
             return
-        copying = copy_until(scope_of(self.own), source, copy, at, branch=number, given={})
+        copying = copy_until(scope_of(self.own), source, copy, at, branch=number, fields={})
         shared = [one for one in branch.path if (one.seq or 0) <= at]
         if copy in self.model.threads:
             self.refuses(IdConflict, copying)

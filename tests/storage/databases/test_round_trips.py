@@ -79,7 +79,7 @@ async def test_the_first_append_to_a_copy_of_a_users_thread_is_one_statement(pro
     ada = warm.user("ada")
     await ada.messages.append("hers", turn(), create=True)
     for thread_id in ("u", "v"):
-        await copy_until(scope_of(ada), "hers", thread_id, 0, given={})  # without messages: the proxy knows no COPY
+        await copy_until(scope_of(ada), "hers", thread_id, 0, fields={})  # without messages: the proxy knows no COPY
         before = proxy.round_trips
         await ada.messages.append(thread_id, turn(), run_id=f"run of {thread_id}")
         assert proxy.round_trips - before == 1

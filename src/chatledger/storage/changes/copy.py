@@ -39,19 +39,19 @@ _WAY_OUT = "copy the path up to an earlier seq, or read it with messages.iterate
 
 
 async def copy_until(
-    scope: Scope, source: str, thread_id: str, until: At, *, branch: int | None = None, given: dict[str, Any]
+    scope: Scope, source: str, thread_id: str, until: At, *, branch: int | None = None, fields: dict[str, Any]
 ) -> Thread:
     """Raises as `threads.copy`, and InvalidCursor for a seq that the branch does not have."""
     window = Window.of(scope.tenant, source, branch)
-    made = await scope.write(lambda sql: copy_thread(sql, window, thread_id, until, given))
-    if made.seen is not None:
-        scope.learn(encode_key(thread_id, "thread_id"), made.seen)
-    return made.thread
+    copied = await scope.write(lambda sql: copy_thread(sql, window, thread_id, until, fields))
+    if copied.seen is not None:
+        scope.learn(encode_key(thread_id, "thread_id"), copied.seen)
+    return copied.thread
 
 
-def copy_thread(sql: WriteSql, source: Window, thread_id: str, at: At, given: dict[str, Any]) -> Made:
+def copy_thread(sql: WriteSql, source: Window, thread_id: str, at: At, fields: dict[str, Any]) -> Made:
     """Copy the path of the source up to the place (None: all), in a transaction that locks the source against
-    deletion. `given` are fields of the copy in place of those of the source.
+    deletion. `fields` are those of the copy that differ from those of the source.
 
     Raises as `threads.copy`.
     """
@@ -61,17 +61,17 @@ def copy_thread(sql: WriteSql, source: Window, thread_id: str, at: At, given: di
     if original is None:
         raise ThreadNotFound(source.thread_id)
     now = datetime.now(UTC)
-    own = {"thread_id": thread_id, "created_at": now, "active_at": now, **given}
+    own = {"thread_id": thread_id, "created_at": now, "active_at": now, **fields}
     inherited = original.model_dump(include={"user_id", "kind", "title", "metadata", "rules"})
     with refusing():
         thread = Thread.model_validate({**inherited, **own})
-    made = make_thread(sql, tenant, thread, exist_ok=False)
-    assert made.seen is not None
-    seen = _copy_messages(sql, source, at, thread, made.seen)
+    created = make_thread(sql, tenant, thread, exist_ok=False)
+    assert created.seen is not None
+    seen = _copy_messages(sql, source, at, thread, created.seen)
     return Made(find_thread(sql, tenant, thread_id) or thread, seen)
 
 
-def _copy_messages(sql: WriteSql, source: Window, at: At, thread: Thread, made: Preflight) -> Preflight:
+def _copy_messages(sql: WriteSql, source: Window, at: At, thread: Thread, created: Preflight) -> Preflight:
     """Return the preflight of the copy as it then is. Raises BranchNotFound, InvalidCursor, RuleViolation for a message
     that is still partial, and a retryable StorageError if messages of the source were changed or removed meanwhile.
     """
@@ -91,12 +91,12 @@ def _copy_messages(sql: WriteSql, source: Window, at: At, thread: Thread, made: 
         raise StorageError("messages of the source were changed or removed while it was copied", retryable=True)
     request = make_request(Terms(source.tenant), thread.thread_id, [])
     key = {"tenant": request.tenant.key, "thread": request.thread, "branch": 0}
-    sql.fetch(UPDATE_TIP, {**key, "stamp": made.stamp, "new_stamp": made.stamp, **tip_columns(tip)})
+    sql.fetch(UPDATE_TIP, {**key, "stamp": created.stamp, "new_stamp": created.stamp, **tip_columns(tip)})
     absent = None
     if path.absent is not None:  # the results may be paired as no append would pair them, also in the copy
         absent = 0
         sql.fetch(_CHANGED, key)
-    return replace(made, tip=tip, absent=absent)
+    return replace(created, tip=tip, absent=absent)
 
 
 _CHANGED = """

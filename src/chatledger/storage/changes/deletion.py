@@ -35,8 +35,8 @@ def idle_threads(sql: ReadSql, tenant: Tenant, before: datetime, limit: int) -> 
     """The threads without a write since `before`, the longest idle first."""
     idle = and_(threads.c.tenant_id == tenant.name, threads.c.active_at < before)
     in_order = (threads.c.active_at, threads.c.thread_id)
-    found = sql.execute(select(threads.c.thread_id).where(idle).order_by(*in_order).limit(limit))
-    return list(found.scalars())
+    idle_rows = sql.execute(select(threads.c.thread_id).where(idle).order_by(*in_order).limit(limit))
+    return list(idle_rows.scalars())
 
 
 def is_idle(sql: WriteSql, tenant: Tenant, thread_id: str, before: datetime) -> bool:
@@ -48,8 +48,8 @@ def is_idle(sql: WriteSql, tenant: Tenant, thread_id: str, before: datetime) -> 
 
 def together(deleted: Iterable[Deleted]) -> Deleted:
     rows: Counter[str] = Counter()
-    for one in deleted:
-        rows.update(one.rows)
+    for deletion in deleted:
+        rows.update(deletion.rows)
     return Deleted(rows=dict(rows))
 
 

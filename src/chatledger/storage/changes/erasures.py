@@ -61,8 +61,8 @@ async def erase_all(scope: Scope, kind: ErasureKind, id_: str, *, keep_scores: b
                 gone.append(await erase_thread(scope, thread_id, keep_scores=keep_scores))
             except ThreadNotFound:  # somebody else was faster
                 continue
-    rows = together(Deleted(rows=one.rows) for one in gone)
-    scores = sum(one.scores for one in gone)
+    rows = together(Deleted(rows=erasure.rows) for erasure in gone)
+    scores = sum(erasure.scores for erasure in gone)
 
     def finish(sql: WriteSql) -> Erasure:
         values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
@@ -149,10 +149,10 @@ def _erase_feedback(
     # In the order in which a deletion of threads locks them. Nobody scores these runs before the transaction ends.
     held = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, runs.c.run_id.in_(scored))
     sql.execute(held.order_by(runs.c.run_id).with_for_update())
-    kept = _scores_to_keep(sql, tenant, feedback.c.user_id == user_id) if keep_scores else []
+    counted = _scores_to_keep(sql, tenant, feedback.c.user_id == user_id) if keep_scores else []
     elsewhere = Deleted(rows={feedback.name: sql.execute(delete(feedback).where(*own)).rowcount})
-    erasure = _bury(sql, tenant, "user", user_id, together([rows, elsewhere]), scores + len(kept))
-    _keep(sql, tenant, erasure, kept)
+    erasure = _bury(sql, tenant, "user", user_id, together([rows, elsewhere]), scores + len(counted))
+    _keep(sql, tenant, erasure, counted)
     return erasure
 
 
@@ -188,8 +188,8 @@ def _scores_to_keep(sql: WriteSql, tenant: Tenant, which: ColumnElement[bool]) -
     of_run = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == scores.c.run_id)
     columns = (scores.c.key, scores.c.score, runs.c.agent, runs.c.model, scores.c.created_at)
     in_order = (scores.c.created_at, scores.c.feedback_id)
-    found = select(*columns).select_from(scores.join(runs, of_run)).order_by(*in_order)
-    return [dict(row) for row in sql.execute(found).mappings()]
+    statement = select(*columns).select_from(scores.join(runs, of_run)).order_by(*in_order)
+    return [dict(row) for row in sql.execute(statement).mappings()]
 
 
 def _keep(sql: WriteSql, tenant: Tenant, erasure: Erasure, scores: Sequence[dict[str, Any]]) -> None:
@@ -236,8 +236,8 @@ def _list(sql: ReadSql, tenant: Tenant, limit: int, cursor: str | None) -> Page[
         created_at, erasure_id = read_cursor(cursor, datetime, str)
         place = tuple_(erasures.c.created_at, erasures.c.erasure_id)
         statement = statement.where(place < tuple_(literal(created_at, Moment), literal(erasure_id, Key)))
-    found = fetch_rows(sql, statement, limit, "created_at", "erasure_id", newest_first=True)
-    return to_page(found, lambda row: _to_erasure(tenant, row), "created_at", "erasure_id")
+    rows = fetch_rows(sql, statement, limit, "created_at", "erasure_id", newest_first=True)
+    return to_page(rows, lambda row: _to_erasure(tenant, row), "created_at", "erasure_id")
 
 
 def _to_erasure(tenant: Tenant, row: Any) -> Erasure:

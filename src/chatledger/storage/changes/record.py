@@ -79,10 +79,10 @@ class HeldThread:
     def not_shared(self, segments: list[Segment], held: HeldBranch) -> list[Segment]:
         """The parts of these segments of the branch that no other branch has."""
         others = [other for other in self.branches.values() if other is not held]
-        own = {one.branch for one in segments}
+        own = {segment.branch for segment in segments}
 
         def find() -> list[Segment]:  # branches that were forked one after the other have the same segments
-            return without(segments, {one for other in others for one in other.stores if one.branch in own})
+            return without(segments, {segment for other in others for segment in other.stores if segment.branch in own})
 
         return apart_if_many(find, [other.path for other in others])
 
@@ -100,11 +100,11 @@ def hold_changeable(sql: WriteSql, window: Window) -> HeldThread:
     """Lock the branches of the thread and read them. Raises ThreadNotFound and DamagedCell."""
     hold_branches(sql, window.tenant, window.thread_id)
     place = {"tenant": window.tenant.key, "thread": window.thread}
-    found = read_branches(sql, _HELD, place, partial(_read_held, window), branch=3, lineage=5)
-    if not found:
+    rows = read_branches(sql, _HELD, place, partial(_read_held, window), branch=3, lineage=5)
+    if not rows:
         raise damaged_active_branch(window.thread_id)
-    active, rules, _ = found[0]
-    return HeldThread(active, rules, {held.path.branch: held for _, _, held in found})
+    active, rules, _ = rows[0]
+    return HeldThread(active, rules, {held.path.branch: held for _, _, held in rows})
 
 
 def _read_held(window: Window, row: Row) -> tuple[int, RulesLevel | None, HeldBranch]:
@@ -235,9 +235,9 @@ def _digest_of(sql: WriteSql, window: Window, message: ChatMessage) -> str | Non
         return None
     place = {"thread_id": window.thread_id, "branch": message.branch, "seq": message.seq}
     own = and_(_of_thread(messages, window), messages.c.branch == message.branch, messages.c.seq == message.seq)
-    found = sql.execute(select(messages.c.digest).where(own)).mappings().one()
-    kept: str | None = decrypt_values(window.tenant, messages, dict(found), **place)["digest"]
-    return kept
+    row = sql.execute(select(messages.c.digest).where(own)).mappings().one()
+    digest: str | None = decrypt_values(window.tenant, messages, dict(row), **place)["digest"]
+    return digest
 
 
 # --- The records ------------------------------------------------------------------------------------------------------
@@ -263,8 +263,8 @@ def load_revisions(sql: ReadSql, window: Window, message_id: str, part: slice) -
 
 def has_changed(sql: ReadSql, window: Window, message_id: str) -> bool:
     """Whether there is a record of a message with this id."""
-    found = select(revisions.c.seq).where(_of_thread(revisions, window), revisions.c.message_id == message_id)
-    return sql.execute(found.limit(1)).first() is not None
+    statement = select(revisions.c.seq).where(_of_thread(revisions, window), revisions.c.message_id == message_id)
+    return sql.execute(statement.limit(1)).first() is not None
 
 
 def load_bodies(sql: ReadSql, window: Window, branch: int, seq: int) -> list[Change]:
@@ -280,16 +280,16 @@ def find_given_up(sql: ReadSql, window: Window, branch: int, seq: int) -> list[i
     no longer names a message that left this branch while another branch shared it.
     """
     left = and_(revisions.c.branch == branch, revisions.c.target_seq == seq, revisions.c.kind != "revised")
-    found = select(revisions.c.target_branch).where(_of_thread(revisions, window), left)
-    return list(sql.execute(found).scalars())
+    statement = select(revisions.c.target_branch).where(_of_thread(revisions, window), left)
+    return list(sql.execute(statement).scalars())
 
 
 def _load(sql: ReadSql, window: Window, own: ColumnElement[bool], part: slice = _ALL) -> list[Change]:
     in_order = (revisions.c.created_at, revisions.c.branch, revisions.c.seq, revisions.c.idx)
-    found = select(revisions).where(_of_thread(revisions, window), own).order_by(*in_order)
+    statement = select(revisions).where(_of_thread(revisions, window), own).order_by(*in_order)
     if part.stop is not None:
-        found = found.limit(part.stop - part.start)
-    rows = sql.execute(found.offset(part.start) if part.start else found).mappings()
+        statement = statement.limit(part.stop - part.start)
+    rows = sql.execute(statement.offset(part.start) if part.start else statement).mappings()
     return [to_change(window.tenant, dict(row)) for row in rows]
 
 

@@ -63,11 +63,11 @@ def redact_message(sql: WriteSql, window: Window, at: At, known_id: str | None, 
     redacted = without_words(message, datetime.now(UTC))
     own = [message] if stored and redacted is not message else []  # a redacted one has its digest
     changes = load_bodies(sql, window, message.branch or 0, message.seq or 0)
-    earlier = [one.message for one in changes if one.message is not None and one.digest is None]
-    forms = [(one.branch or 0, one.seq or 0, encode_message(one)) for one in (*own, *earlier)]
+    earlier = [change.message for change in changes if change.message is not None and change.digest is None]
+    forms = [(form.branch or 0, form.seq or 0, encode_message(form)) for form in (*own, *earlier)]
     digests = iter(new_digests(sql, window.tenant, window.thread, forms, known))
-    for one in own:
-        _keep_digest(sql, window, one, next(digests))
+    for form in own:
+        _keep_digest(sql, window, form, next(digests))
     if stored:
         _store(sql, window.tenant, window.thread_id, redacted)
     _forget_bodies(sql, window, changes, redacted, digests)
@@ -96,7 +96,7 @@ def _find_by_id(sql: ReadSql, window: Window, message_id: str) -> tuple[ChatMess
     message = find_message(sql, window, message_id)
     if message is not None:
         return message, True
-    removed = [one.message for one in load_changes(sql, window, message_id) if one.message is not None]
+    removed = [change.message for change in load_changes(sql, window, message_id) if change.message is not None]
     if not removed:
         raise MessageNotFound(window.thread_id, message_id)
     return removed[-1], False
@@ -109,9 +109,9 @@ def _find_at(sql: ReadSql, window: Window, seq: int) -> tuple[ChatMessage, bool]
     if not stores and 0 < seq <= path.last_seq:
         stores = find_given_up(sql, window, path.branch, seq)
     for branch in stores:
-        found = load_range(sql, window.tenant, window.thread, branch, seq, seq)
-        if found:
-            return found[0], True
+        stored = load_range(sql, window.tenant, window.thread, branch, seq, seq)
+        if stored:
+            return stored[0], True
         removed = [change.message for change in load_bodies(sql, window, branch, seq) if change.message is not None]
         if removed:
             return removed[-1], False
@@ -134,7 +134,10 @@ def without_words(message: ChatMessage, now: datetime) -> ChatMessage:
             "custom_data": None,
             "format": None,
             "residual": None,
-            "violations": [*(Violation(rule=one.rule, detail=REDACTED) for one in message.violations), record],
+            "violations": [
+                *(Violation(rule=violation.rule, detail=REDACTED) for violation in message.violations),
+                record,
+            ],
         },
     )
 
@@ -173,8 +176,8 @@ def _forget_bodies(
     for change in changes:
         if change.message is not None:
             left = None if change.kind == "revised" else redacted
-            kept = next(digests) if change.digest is None else change.digest
-            replace_body(sql, window, replace(change, message=left, digest=kept))
+            digest = next(digests) if change.digest is None else change.digest
+            replace_body(sql, window, replace(change, message=left, digest=digest))
 
 
 def _at(table: Any, tenant: Tenant, thread_id: str, message: ChatMessage) -> Any:

@@ -42,8 +42,8 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
         )
     await scope.mark_encrypted()
     rows: Counter[str] = Counter()
-    while found := await _go_through(scope, encryption, progress):
-        rows.update(found)
+    while changed := await _go_through(scope, encryption, progress):
+        rows.update(changed)
     return dict(rows)
 
 
@@ -87,10 +87,10 @@ def _encrypt_some(sql: WriteSql, encryption: Encryption, tenant: Tenant, thread_
     header = encryption.ring().header
     place = {"tenant": tenant.key, "thread": encode_text(thread_id), "header": header}
     for table in _OF_THREADS:
-        found = sql.fetch(_select(table, len(header), BATCH - rows.total()), place)
-        if found:
-            _encrypt_rows(sql, encryption, tenant, table, found)
-            rows[table] += len(found)
+        rows_of_table = sql.fetch(_select(table, len(header), BATCH - rows.total()), place)
+        if rows_of_table:
+            _encrypt_rows(sql, encryption, tenant, table, rows_of_table)
+            rows[table] += len(rows_of_table)
         if rows.total() >= BATCH:
             break
     if rows:
@@ -106,16 +106,16 @@ def _encrypt_beside(sql: WriteSql, encryption: Encryption, tenant: Tenant) -> Co
     lock = " FOR UPDATE" if sql.dialect == "postgresql" else ""
     for table, own in _BESIDE.items():
         statement = _select_stale(table, own, len(header), BATCH)
-        found = sql.fetch(statement + lock, {"tenant": tenant.key, "header": header})
-        if found:
-            _encrypt_rows(sql, encryption, tenant, table, found)
-            rows[table] += len(found)
+        rows_of_table = sql.fetch(statement + lock, {"tenant": tenant.key, "header": header})
+        if rows_of_table:
+            _encrypt_rows(sql, encryption, tenant, table, rows_of_table)
+            rows[table] += len(rows_of_table)
     return rows
 
 
-def _encrypt_rows(sql: WriteSql, encryption: Encryption, tenant: Tenant, table: str, found: Sequence[Row]) -> None:
+def _encrypt_rows(sql: WriteSql, encryption: Encryption, tenant: Tenant, table: str, stored: Sequence[Row]) -> None:
     columns = _columns(table)
-    decrypted = [tuple(row) for row in encryption.decrypt(table, columns, found)]
+    decrypted = [tuple(row) for row in encryption.decrypt(table, columns, stored)]
     encrypted = encryption.encrypt(table, columns, decrypted)
     changed = [dict(zip(columns, row, strict=True)) | {"tenant": tenant.key} for row in encrypted]
     sql.insert(_update(table), changed)

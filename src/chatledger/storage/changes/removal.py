@@ -119,8 +119,8 @@ def _record_all(
     """Record the messages of the tail as removed, a portion at a time, and return them. Raises LimitExceeded, before it
     reads any.
     """
-    kept = tail[0].first - 1 if tail else place[1]
-    way_out = f"rewind in steps, the first to a later seq, or fork the branch at seq {kept}, which removes nothing"
+    last_kept = tail[0].first - 1 if tail else place[1]
+    way_out = f"rewind in steps, the first to a later seq, or fork the branch at seq {last_kept}, which removes nothing"
     allowance = Allowance("a rewind", MOST_REMOVED, MOST_REMOVED_MIB, way_out)
     removed: list[ChatMessage] = []
     for part in list(portions(sql, window.tenant, window.thread, tail, allowance)):
@@ -139,10 +139,10 @@ def retract(sql: WriteSql, window: Window, message_id: str, default_rules: Rules
     MessageNotFound, DraftLive, and RuleViolation for half of a call and its result unless the thread is lenient.
     """
     thread = hold_changeable(sql, window)
-    found = find_message(sql, window, message_id)
-    if found is None:
+    stored = find_message(sql, window, message_id)
+    if stored is None:
         raise MessageNotFound(window.thread_id, message_id)
-    branch, seq = found.branch or 0, found.seq or 0
+    branch, seq = stored.branch or 0, stored.seq or 0
     if settle(sql, window, thread.with_row(branch, seq), seq):
         thread = hold_changeable(sql, window)
     (message,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)  # as it is now
@@ -215,7 +215,7 @@ def _record_waiting(sql: WriteSql, window: Window, affected: Sequence[HeldBranch
 def _add_violation(sql: WriteSql, window: Window, branch: int, seq: int, violation: Violation) -> None:
     (stored,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)
     if violation not in stored.violations:
-        violations = [one.model_dump() for one in (*stored.violations, violation)]
+        violations = [recorded.model_dump() for recorded in (*stored.violations, violation)]
         own = and_(_of_branch(window, branch), messages.c.seq == seq)
         sql.execute(update(messages).where(own).values(violations=violations))
 

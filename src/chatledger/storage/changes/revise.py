@@ -51,8 +51,8 @@ def revise_message(sql: WriteSql, window: Window, request: AppendRequest, messag
     if stored is None:
         raise MessageNotFound(window.thread_id, message_id)
     revised = _with_words_of(request.messages[0], stored)
-    one, other = encode_all([revised, stored])
-    if one == other:
+    encoded, other = encode_all([revised, stored])
+    if encoded == other:
         return stored
     branch, seq = stored.branch or 0, stored.seq or 0
     if settle(sql, window, [thread.branches[branch]], seq):
@@ -92,9 +92,9 @@ def list_revisions(sql: ReadSql, window: Window, message_id: str, part: slice) -
 def _with_words_of(message: ChatMessage, stored: ChatMessage) -> ChatMessage:
     """The stored message with the words of the given one. Raises InvalidArgument if another field differs."""
     for name in _STAYS:
-        given = getattr(message, name)
-        unsaid = name not in message.model_fields_set if name == "state" else given is None
-        if not unsaid and given != getattr(stored, name):
+        value = getattr(message, name)
+        unsaid = name not in message.model_fields_set if name == "state" else value is None
+        if not unsaid and value != getattr(stored, name):
             raise InvalidArgument(f"message.{name}", _ANOTHER)
     words: dict[str, Any] = {name: getattr(message, name) for name in _WORDS}
     return copy_with(stored, {**words, "tool_calls": _with_arguments_of(message.tool_calls, stored.tool_calls or ())})
@@ -103,17 +103,17 @@ def _with_words_of(message: ChatMessage, stored: ChatMessage) -> ChatMessage:
 _ANOTHER = "differs from the stored message, and cannot be revised; pass the stored value"
 
 
-def _with_arguments_of(given: Sequence[ToolCall] | None, stored: Sequence[ToolCall]) -> list[ToolCall] | None:
-    if len(given or ()) != len(stored):
-        counts = f"has {len(given or ())} calls, and the stored message has {len(stored)}"
+def _with_arguments_of(sent: Sequence[ToolCall] | None, stored: Sequence[ToolCall]) -> list[ToolCall] | None:
+    if len(sent or ()) != len(stored):
+        counts = f"has {len(sent or ())} calls, and the stored message has {len(stored)}"
         raise InvalidArgument("message.tool_calls", f"{counts}; only the arguments of calls can be revised")
-    for idx, (call, own) in enumerate(zip(given or (), stored, strict=True)):
+    for idx, (call, own) in enumerate(zip(sent or (), stored, strict=True)):
         for name in ("id", "name"):
             if getattr(call, name) not in (None, getattr(own, name)):
                 raise InvalidArgument(f"message.tool_calls[{idx}].{name}", _ANOTHER)
-    if given is None:
+    if sent is None:
         return None
-    return [call.model_copy(update={"id": own.id}) for call, own in zip(given, stored, strict=True)]
+    return [call.model_copy(update={"id": own.id}) for call, own in zip(sent, stored, strict=True)]
 
 
 def _judged(message: ChatMessage, level: RulesLevel) -> ChatMessage:
@@ -124,8 +124,8 @@ def _judged(message: ChatMessage, level: RulesLevel) -> ChatMessage:
     if not_json and level == "ordered":
         place = f"seq {message.seq} of branch {message.branch}"
         raise RuleViolation("R13", message.seq or 0, not_json[0].detail, where=place)
-    kept: list[Violation] = [one for one in message.violations if one.rule not in ("R9", "R11")]
-    return copy_with(message, {"violations": [*kept, *not_json]})
+    of_place: list[Violation] = [one for one in message.violations if one.rule not in ("R9", "R11")]
+    return copy_with(message, {"violations": [*of_place, *not_json]})
 
 
 def _of_thread(table: Any, window: Window) -> Any:

@@ -60,19 +60,19 @@ def judge_path(path: Path, stored: Iterable[Stored], empty: Container[int] = ())
 
     def whole() -> Iterator[ChatMessage]:
         nonlocal last, count
-        for _, seq, one in stored:
+        for _, seq, entry in stored:
             last, count = seq, count + 1
-            if isinstance(one, ChatMessage):
-                yield one
+            if isinstance(entry, ChatMessage):
+                yield entry
             else:
-                damaged[seq] = damage(seq, one)
+                damaged[seq] = damage(seq, entry)
 
     findings = check_messages(whole(), empty)
-    findings = [found for found in findings if not (found.rule == "R2" and found.seq - 1 in damaged)]
+    findings = [finding for finding in findings if not (finding.rule == "R2" and finding.seq - 1 in damaged)]
     absent = path.last_seq - count
     if missing(last, path.last_seq + 1, empty):
         findings.append(Finding(path.last_seq, "R2", f"seq {path.last_seq} is missing at the end"))
-    elif absent != (path.absent or 0) and not any(found.rule == "R2" for found in findings):
+    elif absent != (path.absent or 0) and not any(finding.rule == "R2" for finding in findings):
         detail = f"{absent} positions hold no message, and the branch says {path.absent or 0}"
         findings.append(Finding(0, "R2", detail))
     return sorted([*findings, *damaged.values()], key=lambda finding: finding.seq)
@@ -124,8 +124,8 @@ def judge_level(sql: ReadSql, tenant: Tenant, thread_id: str, level: RulesLevel)
 
 def _stamps(sql: ReadSql | WriteSql, tenant: Tenant, thread_id: str) -> Stamps:
     """A write that changes what a branch reads renews the stamp of a branch of the thread."""
-    found = sql.execute(select(branches.c.branch, branches.c.stamp).where(*_of(tenant, thread_id)))
-    return {row.branch: row.stamp for row in found}
+    stamps = sql.execute(select(branches.c.branch, branches.c.stamp).where(*_of(tenant, thread_id)))
+    return {row.branch: row.stamp for row in stamps}
 
 
 def _of(tenant: Tenant, thread_id: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

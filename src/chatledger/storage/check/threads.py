@@ -50,10 +50,10 @@ async def check(scope: Scope, thread_id: str | None, progress: Progress | None) 
     tenant = scope.tenant
     if thread_id is not None:
         own = select(threads).where(own_thread(tenant, thread_id))
-        found = await scope.read(partial(_check, tenant=tenant, of_batch=own), snapshot=True)
-        if not found:
+        only = await scope.read(partial(_check, tenant=tenant, of_batch=own), snapshot=True)
+        if not only:
             raise ThreadNotFound(thread_id)
-        yield found[0]
+        yield only[0]
         return
     total = 0 if progress is None else await scope.read(lambda sql: thread_count(sql, tenant))
     done, last = 0, ""
@@ -120,13 +120,13 @@ class _Checked:
         known: dict[int, list[Segment]] = {}
         for segment in but:
             known.setdefault(segment.branch, []).append(segment)
-        found: list[Segment] = []
+        segments: list[Segment] = []
         for path in self.paths.values():
             for segment in cut(path.segments, 1, path.last_seq):
                 new = without([segment], known.setdefault(segment.branch, []))
                 known[segment.branch] += new
-                found += new
-        return found
+                segments += new
+        return segments
 
 
 def _check(sql: WriteSql, tenant: Tenant, of_batch: Select[Any]) -> list[CheckedThread]:
@@ -143,12 +143,15 @@ def _check(sql: WriteSql, tenant: Tenant, of_batch: Select[Any]) -> list[Checked
             thread = batch[cells.pop("checked")]
             if table is revisions:
                 thread.empty.update(empty_positions(cells["seq"], cells["kind"], cells["target_seq"]))
-            found = _read(thread, read, tenant, cells)
-            if isinstance(found, Path):
-                thread.paths[found.branch] = found
+            path = _read(thread, read, tenant, cells)
+            if isinstance(path, Path):
+                thread.paths[path.branch] = path
     for group in _groups(list(batch.values())):
         _judge_group(sql, tenant, group)
-    return [CheckedThread(one.thread_id, sorted(one.findings, key=lambda found: found.seq)) for one in batch.values()]
+    return [
+        CheckedThread(thread.thread_id, sorted(thread.findings, key=lambda finding: finding.seq))
+        for thread in batch.values()
+    ]
 
 
 # --- The rows beside the messages -------------------------------------------------------------------------------------
@@ -252,12 +255,12 @@ def _judge(thread: _Checked, read: Reader) -> None:
         thread.findings.append(damage(0, damaged_active_branch(thread.thread_id)))
     for segment in thread.stored(but=on_path):  # the messages of other branches
         rest = read([segment], segment.last)
-        thread.findings += [damage(seq, one) for _, seq, one in rest if not isinstance(one, ChatMessage)]
+        thread.findings += [damage(seq, entry) for _, seq, entry in rest if not isinstance(entry, ChatMessage)]
 
 
 def _take(stored: dict[int, list[Stored]], segments: list[Segment], last: int) -> Iterator[Stored]:
     for branch, low, high in cut(segments, 1, last):
-        yield from (one for one in stored.get(branch, ()) if low <= one[1] <= high)
+        yield from (entry for entry in stored.get(branch, ()) if low <= entry[1] <= high)
 
 
 def _load(sql: WriteSql, tenant: Tenant, first: str, last: str) -> dict[str, dict[int, list[Stored]]]:
@@ -266,13 +269,13 @@ def _load(sql: WriteSql, tenant: Tenant, first: str, last: str) -> dict[str, dic
     messages, parts, calls = (
         {thread: list(rows) for thread, rows in groupby(sql.fetch(scan, place), key=_FIRST)} for scan in _SCANS
     )
-    found: dict[str, dict[int, list[Stored]]] = {}
+    loaded: dict[str, dict[int, list[Stored]]] = {}
     for thread, rows in messages.items():
         thread_id = decode_text(thread)
         tables = (rows, parts.get(thread, ()), calls.get(thread, ()))
         decoded = decode_each(tenant, thread_id, *([row[1:] for row in table] for table in tables))
-        found[thread_id] = {branch: list(those) for branch, those in groupby(decoded, key=_FIRST)}
-    return found
+        loaded[thread_id] = {branch: list(those) for branch, those in groupby(decoded, key=_FIRST)}
+    return loaded
 
 
 _FIRST = itemgetter(0)

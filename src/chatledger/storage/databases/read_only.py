@@ -99,7 +99,7 @@ async def read_postgresql(url: URL, schema: str, tenant: str, statement: str, ta
 
 async def _stream(driver: Any, statement: str, take: Take) -> None:
     prepared = await driver.prepare(statement)  # refuses several statements, the second of which could be a COMMIT
-    columns = _columns([one.name for one in prepared.get_attributes()])
+    columns = _columns([attribute.name for attribute in prepared.get_attributes()])
     if take(columns, ()):
         cursor = await prepared.cursor()
         while rows := await cursor.fetch(_BATCH):
@@ -112,13 +112,13 @@ def _columns(names: Sequence[str]) -> list[str]:
     """The names, each once: a second `count` is `count_2`. Raises StorageError for a statement that returns no rows."""
     if not names:
         raise StorageError("the statement returns no rows: give one SELECT")
-    found: list[str] = []
+    columns: list[str] = []
     for name in names:
         number, other = 2, name
-        while other in found:
+        while other in columns:
             other, number = f"{name}_{number}", number + 1
-        found.append(other)
-    return found
+        columns.append(other)
+    return columns
 
 
 def _refused(error: Exception) -> StorageError:

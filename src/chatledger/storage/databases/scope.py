@@ -268,8 +268,8 @@ class Guard:
                 with begun(self.database):
                     yield replace(scope, database=transaction, guard=None, moved=note)
         if self._hints is not None:
-            for one in moved:
-                self._send(one)
+            for followed in moved:
+                self._send(followed)
 
     def _send(self, followed: Followed) -> None:
         if self._hints is None or not self._in_other_loop():
@@ -291,7 +291,7 @@ class Guard:
         loop = asyncio.get_running_loop()
         poller = self._pollers.get(loop)
         if poller is None:
-            for closed in [one for one in list(self._pollers) if one.is_closed()]:
+            for closed in [other for other in list(self._pollers) if other.is_closed()]:
                 self._pollers.pop(closed, None)  # another loop's thread may have been faster
             poller = self._pollers[loop] = Poller(self.here().states)
         return poller

@@ -271,8 +271,8 @@ class Draft:
         """
         require(DICT_OR_NONE, response_metadata=response_metadata, custom_data=custom_data)
         fields = {"response_metadata": response_metadata, "custom_data": custom_data}
-        for name, given in fields.items():
-            if (problem := json_problem(given)) is not None:
+        for name, added in fields.items():
+            if (problem := json_problem(added)) is not None:
                 raise InvalidArgument(name, f"is not JSON at {problem[0]}: {problem[1]}")
         state: State = "complete" if self.failure is None else "interrupted"
         given_fields = {name: value for name, value in fields.items() if value is not None}
@@ -314,7 +314,7 @@ class Draft:
     def _final(self, state: State, fields: dict[str, Any]) -> list[ChatMessage]:
         """The messages to be stored in the end. The last one has the state, all before it are complete."""
         own, *following = self._response(state)
-        own = own.model_copy(update={name: {**(getattr(own, name) or {}), **given} for name, given in fields.items()})
+        own = own.model_copy(update={name: {**(getattr(own, name) or {}), **added} for name, added in fields.items()})
         *complete, last = own, *following
         notes = self._notes()
         if notes:
@@ -338,7 +338,7 @@ class Draft:
             own = own.model_copy(update={"name": own.name if own.name is not None else first.name})
         own = own.model_copy(update={"state": "complete"})
         ids = [_following_id(own, index) for index in range(1, len(following) + 1)]
-        named = [one.model_copy(update={"message_id": id_}) for one, id_ in zip(following, ids, strict=True)]
+        named = [message.model_copy(update={"message_id": id_}) for message, id_ in zip(following, ids, strict=True)]
         return [own, *in_run(named, own.run_id)]
 
     def _notes(self) -> dict[str, Any]:
@@ -437,16 +437,16 @@ def _following_id(first: ChatMessage, index: int) -> str:
 
 def _load_response(sql: ReadSql, tenant: Tenant, first: ChatMessage) -> list[ChatMessage]:
     """The messages that a finished draft stored: the first one, and those that follow it."""
-    thread, found, count = encode_key(first.thread_id or "", "thread_id"), [first], 1
+    thread, response, count = encode_key(first.thread_id or "", "thread_id"), [first], 1
     while True:
-        begin = (first.seq or 0) + len(found)
+        begin = (first.seq or 0) + len(response)
         loaded = load_range(sql, tenant, thread, first.branch or 0, begin, begin + count - 1)
         for message in loaded:
-            if message.message_id != _following_id(first, len(found)):
-                return found
-            found.append(message)
+            if message.message_id != _following_id(first, len(response)):
+                return response
+            response.append(message)
         if len(loaded) < count:
-            return found
+            return response
         count *= 2
 
 

@@ -23,11 +23,11 @@ from chatledger.storage.schema.text import encode_json, encode_key
 
 async def find_open(scope: Scope, abandoned_for: timedelta | None) -> list[OpenDraft]:
     """Those with the oldest last write first."""
-    found = await scope.read(lambda sql: _list(sql, scope.tenant))
+    drafts = await scope.read(lambda sql: _list(sql, scope.tenant))
     if abandoned_for is None:
-        return [draft for draft, _ in found]
+        return [draft for draft, _ in drafts]
     now = datetime.now(UTC)
-    return [draft for draft, lease in found if _is_over(lease, now) and now - draft.since >= abandoned_for]
+    return [draft for draft, lease in drafts if _is_over(lease, now) and now - draft.since >= abandoned_for]
 
 
 async def interrupt_draft(scope: Scope, draft: OpenDraft) -> bool:
@@ -63,24 +63,24 @@ def _list(sql: ReadSql, tenant: Tenant) -> list[tuple[OpenDraft, Lease | None]]:
     key = ("tenant_id", "thread_id", "branch")
     at_tip = and_(*(messages.c[name] == branches.c[name] for name in key), messages.c.seq == branches.c.partial_seq)
     row = select(branches, messages.c.message_id, messages.c.run_id, messages.c.created_at.label("opened_at"))
-    found = row.join(messages, at_tip).where(owned(branches, tenant), branches.c.partial_seq.is_not(None))
+    statement = row.join(messages, at_tip).where(owned(branches, tenant), branches.c.partial_seq.is_not(None))
     drafts = []
-    for one in sql.execute(found):
-        place = {"thread_id": one.thread_id, "branch": one.branch}
-        open_calls = decrypt_values(tenant, branches, {"open_calls": one.open_calls}, **place)["open_calls"]
-        tip = (one.last_seq, None, encode_json(open_calls), one.partial_seq)
-        lease = read_tip(one.thread_id, one.branch, *tip).lease
+    for cells in sql.execute(statement):
+        place = {"thread_id": cells.thread_id, "branch": cells.branch}
+        open_calls = decrypt_values(tenant, branches, {"open_calls": cells.open_calls}, **place)["open_calls"]
+        tip = (cells.last_seq, None, encode_json(open_calls), cells.partial_seq)
+        lease = read_tip(cells.thread_id, cells.branch, *tip).lease
         draft = OpenDraft(
-            thread_id=one.thread_id,
-            branch=one.branch,
-            seq=one.partial_seq,
-            message_id=one.message_id,
-            run_id=one.run_id,
-            created_at=one.opened_at,
-            since=one.opened_at if lease is None else lease.written,
+            thread_id=cells.thread_id,
+            branch=cells.branch,
+            seq=cells.partial_seq,
+            message_id=cells.message_id,
+            run_id=cells.run_id,
+            created_at=cells.opened_at,
+            since=cells.opened_at if lease is None else lease.written,
         )
         drafts.append((draft, lease))
-    return sorted(drafts, key=lambda found: (found[0].since, found[0].thread_id, found[0].branch))
+    return sorted(drafts, key=lambda opened: (opened[0].since, opened[0].thread_id, opened[0].branch))
 
 
 def _is_over(lease: Lease | None, now: datetime) -> bool:

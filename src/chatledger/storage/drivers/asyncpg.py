@@ -336,10 +336,10 @@ class AsyncpgConnections:
     def _checked_out(self, timeout: float | None) -> Iterator[tuple[WriteSql, AsyncpgDriver]]:
         self._refuse_closed()
         waiting = self._waiting()
-        given = None if self._enter() else await_only(self._gate.wait(self.timeout))
+        idle = None if self._enter() else await_only(self._gate.wait(self.timeout))
         try:
-            if given is not None:
-                given.close()
+            if idle is not None:
+                idle.close()
             with self._engine.connect() as connection:
                 waiting.end()
                 driver: Any = connection.connection.driver_connection

@@ -25,17 +25,17 @@ def new_file(target: Path, *, replace: bool = False) -> Iterator[Path]:
     """An empty file of a random name in the folder of the target. It becomes the target at the end, and is removed
     after an exception. Raises FileExistsError, unless `replace`, if anything stands there by then.
     """
-    made = _create(target)
+    unfinished = _create(target)
     try:
-        yield made
+        yield unfinished
         if replace:
-            os.replace(made, target)
+            os.replace(unfinished, target)
         else:
-            _put(made, target)
+            _put(unfinished, target)
     finally:
         for beside in ("", *_BESIDE):
             with suppress(FileNotFoundError):
-                os.unlink(f"{made}{beside}")
+                os.unlink(f"{unfinished}{beside}")
 
 
 @contextmanager
@@ -43,12 +43,15 @@ def text_file(path: str | Path) -> Iterator[TextIO]:
     """A text file that appears, or replaces the one there, once it is complete. A link leads to its file, as the user
     wrote it. A pipe or a device such as /dev/null is written directly: a rename would replace it for every program.
     """
-    given = Path(path)
-    if given.exists() and not given.is_file():
-        with given.open("w", encoding="utf-8", newline="\n") as stream:
+    named = Path(path)
+    if named.exists() and not named.is_file():
+        with named.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
-    with new_file(given.resolve(), replace=True) as made, made.open("w", encoding="utf-8", newline="\n") as stream:
+    with (
+        new_file(named.resolve(), replace=True) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
         yield stream
 
 
@@ -62,16 +65,16 @@ def stands_there(target: Path) -> str | None:
 
 def _create(target: Path) -> Path:
     """Its name is short, because the target's may be as long as a name can be."""
-    made = target.with_name(f".chatledger-{secrets.token_hex(8)}.unfinished")
-    os.close(os.open(made, _NEW, stat.S_IRUSR | stat.S_IWUSR))
-    return made
+    unfinished = target.with_name(f".chatledger-{secrets.token_hex(8)}.unfinished")
+    os.close(os.open(unfinished, _NEW, stat.S_IRUSR | stat.S_IWUSR))
+    return unfinished
 
 
-def _put(made: Path, target: Path) -> None:
+def _put(unfinished: Path, target: Path) -> None:
     try:
-        os.link(made, target, follow_symlinks=False)
+        os.link(unfinished, target, follow_symlinks=False)
     except FileExistsError:
         raise
     except (OSError, NotImplementedError):  # a file system without hard links: an empty file holds the name
         os.close(os.open(target, _NEW, stat.S_IRUSR | stat.S_IWUSR))
-        os.replace(made, target)
+        os.replace(unfinished, target)

@@ -193,7 +193,9 @@ def refuse_write(statement: Executable) -> None:
     """Raises ValueError for a Core statement that writes, also in a CTE."""
     if isinstance(statement, TextClause):
         refuse_writing_text(statement.text)
-    elif not isinstance(statement, SelectBase) or any(getattr(one, "is_dml", False) for one in iterate(statement)):
+    elif not isinstance(statement, SelectBase) or any(
+        getattr(element, "is_dml", False) for element in iterate(statement)
+    ):
         raise ValueError(_NO_READ)
 
 

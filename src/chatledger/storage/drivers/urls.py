@@ -151,8 +151,8 @@ def create_postgresql_engine(
     """
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    url, given = connect_arguments(url)
-    arguments: dict[str, Any] = {"timeout": timeout / 2, "async_creator_fn": connect_to_the_end, **given}
+    url, of_url = connect_arguments(url)
+    arguments: dict[str, Any] = {"timeout": timeout / 2, "async_creator_fn": connect_to_the_end, **of_url}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     try:

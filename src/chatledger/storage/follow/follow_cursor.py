@@ -41,7 +41,7 @@ class Position:
         partial = self.partial or (0, 0)
         place = (self.branch, self.version, self.settled, self.created)
         head = _HEAD.pack(_FORM, crc32(thread.encode()), *place, *partial)
-        return urlsafe_b64encode(head + b"".join(_SHARED.pack(*one) for one in self.shared)).decode().rstrip("=")
+        return urlsafe_b64encode(head + b"".join(_SHARED.pack(*end) for end in self.shared)).decode().rstrip("=")
 
     @classmethod
     def read(cls, cursor: str, thread: str) -> Self:

@@ -166,8 +166,8 @@ def _position_at(sql: WriteSql, window: Window, branch: _Branch) -> Position:
     path = branch.path
     written: tuple[int, int] | None = None
     if branch.partial_seq is not None:
-        found = load_path(sql, window, path, branch.partial_seq, branch.partial_seq)
-        written = (branch.partial_seq, checksum(found[0])) if found else None
+        written_now = load_path(sql, window, path, branch.partial_seq, branch.partial_seq)
+        written = (branch.partial_seq, checksum(written_now[0])) if written_now else None
     ends = _ends_of_shared(sql, window, path)
     return Position(path.branch, path.last_seq, path.last_seq, branch.created, written, tuple(ends.items()))
 
@@ -189,12 +189,12 @@ def _ends_of_shared(sql: WriteSql, window: Window, path: Path) -> dict[int, int]
         return {}
     own = and_(branches.c.tenant_id == window.tenant.name, branches.c.thread_id == window.thread_id)
     ends = select(branches.c.branch, branches.c.last_seq).where(own, branches.c.branch.in_(numbers))
-    found: dict[int, int] = {}
+    last_seq_of: dict[int, int] = {}
     for row in sql.execute(ends.order_by(branches.c.branch)):
         if type(row.last_seq) is not int:
             raise damaged_cell(branches, "last_seq", {"thread_id": window.thread_id, "branch": row.branch})
-        found[row.branch] = row.last_seq
-    return found
+        last_seq_of[row.branch] = row.last_seq
+    return last_seq_of
 
 
 # --- The changes ------------------------------------------------------------------------------------------------------
@@ -205,11 +205,11 @@ def _tell_partial(sql: WriteSql, look: Look, path: Path) -> None:
     if look.at.partial is None:
         return
     seq, known = look.at.partial
-    found = load_path(sql, look.window, path, seq, seq)
+    messages = load_path(sql, look.window, path, seq, seq)
     look.at = replace(look.at, partial=None)
-    if not found:  # it was removed, which a later position says
+    if not messages:  # it was removed, which a later position says
         return
-    (message,) = found
+    (message,) = messages
     if message.state == "partial":
         now = checksum(message)
         look.at = replace(look.at, partial=(seq, now))
@@ -269,14 +269,14 @@ def _tell_positions(sql: WriteSql, look: Look, path: Path) -> None:
         last = rows[-1][0]
     changes: list[tuple[int, ChatMessage | Row]] = [(message.seq or 0, message) for message in messages]
     changes += [(row[0], row) for row in rows]
-    for seq, one in sorted(changes, key=itemgetter(0)):
+    for seq, change in sorted(changes, key=itemgetter(0)):
         if seq > last:
             break
         look.at = replace(look.at, version=seq)
-        if isinstance(one, ChatMessage):
-            _tell_appended(look, one)
+        if isinstance(change, ChatMessage):
+            _tell_appended(look, change)
         else:
-            _tell_change(sql, look, path, one)
+            _tell_change(sql, look, path, change)
         if look.full:
             last = seq
             break
@@ -329,10 +329,10 @@ def _tell_activated(sql: WriteSql, look: Look, path: Path, active: _Branch) -> N
     look.more = shared < active.path.last_seq
 
 
-def _shared_up_to(one: Path, other: Path) -> int:
+def _shared_up_to(path: Path, other: Path) -> int:
     """The last position up to which the rows of both paths are the same."""
-    end = min(one.last_seq, other.last_seq)
-    shorter, longer = sorted((cut(path.segments, 1, end) for path in (one, other)), key=len)
+    end = min(path.last_seq, other.last_seq)
+    shorter, longer = sorted((cut(either.segments, 1, end) for either in (path, other)), key=len)
     for first, second in zip(shorter, longer, strict=False):
         if (first.branch, first.first) != (second.branch, second.first):
             return min(first.first, second.first) - 1

@@ -53,8 +53,8 @@ def answer_linker(*, complete: bool) -> Link:
                 waiting.clear()  # while a call was open, it would have broken R8
                 known = complete
             if fields["tool_calls"]:
-                for index, one in enumerate(fields["tool_calls"]):
-                    called = one.__dict__
+                for index, tool_call in enumerate(fields["tool_calls"]):
+                    called = tool_call.__dict__
                     waiting.setdefault(called["id"], []).append((seq, index, called["id"], called["name"]))
 
     return link
@@ -75,7 +75,7 @@ def _interrupts(message: ChatMessage) -> bool:
 
 def _is_linked(result: ChatMessage) -> bool:
     """Whether the result was linked to a call, which is what lenient rules do unless they record R6 or R7."""
-    return not any(one.rule in ("R6", "R7") for one in result.violations)
+    return not any(violation.rule in ("R6", "R7") for violation in result.violations)
 
 
 def _latest(calls: Sequence[_Waiting] | None) -> _Waiting | None:

@@ -59,11 +59,11 @@ def _load_turn(sql: WriteSql, window: Window, path: Path, at: int) -> list[ChatM
     if sql.dialect != "postgresql":
         return load_path(sql, window, path, turn_start(sql, window, path, at), at)
     interval = page_parameters(low=1, high=at, size=END, backward=False, drafts=True)
-    found = read_rows(sql.fetch(TURN, {**window.place, **interval}))
-    if found is None:
+    rows = read_rows(sql.fetch(TURN, {**window.place, **interval}))
+    if rows is None:
         return []
 
     def decoded() -> list[ChatMessage]:
-        return decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls)
+        return decode_messages(window.tenant, window.thread_id, rows.messages, rows.parts, rows.calls)
 
-    return apart_from_loop(decoded) if len(found.messages) + len(found.calls) > MANY else decoded()
+    return apart_from_loop(decoded) if len(rows.messages) + len(rows.calls) > MANY else decoded()

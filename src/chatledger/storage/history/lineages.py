@@ -27,24 +27,24 @@ NEXT = "b.branch > :beyond ORDER BY b.branch LIMIT :most"
 
 
 def read_branches(
-    sql: ReadSql, template: str, given: Mapping[str, Any], read: Callable[[Row], T], *, branch: int, lineage: int
+    sql: ReadSql, template: str, parameters: Mapping[str, Any], read: Callable[[Row], T], *, branch: int, lineage: int
 ) -> list[T]:
     """What `read` makes of each branch, in order. The statement ends with NEXT. `branch` and `lineage` are the places
     of these columns in its rows.
     """
-    found: list[T] = []
-    for rows in _pieces(sql, template, given, branch):
-        found += apart_if_long(partial(_each, read, rows), [row[lineage] for row in rows])
-    return found
+    branches: list[T] = []
+    for rows in _pieces(sql, template, parameters, branch):
+        branches += apart_if_long(partial(_each, read, rows), [row[lineage] for row in rows])
+    return branches
 
 
 def _each(read: Callable[[Row], T], rows: Sequence[Row]) -> list[T]:
     return [read(row) for row in rows]
 
 
-def _pieces(sql: ReadSql, template: str, given: Mapping[str, Any], branch: int) -> Iterator[list[Row]]:
+def _pieces(sql: ReadSql, template: str, parameters: Mapping[str, Any], branch: int) -> Iterator[list[Row]]:
     beyond = -1
-    while rows := sql.fetch(template, {**given, "beyond": beyond, "most": AT_ONCE}):
+    while rows := sql.fetch(template, {**parameters, "beyond": beyond, "most": AT_ONCE}):
         yield list(rows)
         if len(rows) < AT_ONCE:
             break
@@ -53,7 +53,7 @@ def _pieces(sql: ReadSql, template: str, given: Mapping[str, Any], branch: int) 
 
 def apart_if_long(work: Callable[[], T], lineages: Sequence[Any]) -> T:
     """The result of work on these lineages, in a thread if they are long. A damaged one may be no text."""
-    size = sum(len(one) for one in lineages if isinstance(one, str))
+    size = sum(len(lineage) for lineage in lineages if isinstance(lineage, str))
     return apart_from_loop(work) if size > _FEW else work()
 
 
@@ -98,8 +98,8 @@ def has_place(segments: Sequence[Segment], branch: int, seq: int) -> bool:
 def tail(segments: Sequence[Segment], first: int) -> list[Segment]:
     """The parts of the path from position `first` on."""
     at = max(_last_from(segments, first), 0)
-    rest = [one for one in segments[at : at + 1] if one.last >= first]
-    return [*(one._replace(first=max(one.first, first)) for one in rest), *segments[at + 1 :]]
+    rest = [segment for segment in segments[at : at + 1] if segment.last >= first]
+    return [*(segment._replace(first=max(segment.first, first)) for segment in rest), *segments[at + 1 :]]
 
 
 def _last_from(segments: Sequence[Segment], seq: int) -> int:

@@ -56,9 +56,9 @@ def read_rows(rows: Sequence[Row]) -> PageRows | None:
     if not rows:
         return None
     arms: list[list[Row]] = [[], [], [], []]
-    for one in rows:
-        arm = one[0]
-        arms[arm].append(_CUT[arm](one))
+    for of_arm in rows:
+        arm = of_arm[0]
+        arms[arm].append(_CUT[arm](of_arm))
     arms[MESSAGE].sort(key=_SEQ)  # a bitmap scan returns rows in the order of the heap
     arms[PART].sort(key=_SEQ_IDX)
     arms[CALL].sort(key=_SEQ_IDX)

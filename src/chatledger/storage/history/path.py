@@ -236,18 +236,18 @@ def nearest(
     """The seqs of the first and the last of up to `count` messages of the path within first … last, from the beginning
     or, with `backward`, from the end. None if there is no message. A path without empty positions needs no such query.
     """
-    found: list[int] = []
+    ends: list[int] = []
     segments = cut(path.segments, first, min(last, path.last_seq))
     statement = _NEAREST["DESC" if backward else "ASC"]
     for branch, low, high in reversed(segments) if backward else segments:
         place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
         start, end, rows = sql.fetch(statement, {**place, "first": low, "last": high, "count": count})[0]
         if rows:
-            found += (start, end)
+            ends += (start, end)
         count -= rows
         if count <= 0:
             break
-    return (min(found), max(found)) if found else None
+    return (min(ends), max(ends)) if ends else None
 
 
 def forked(segments: list[Segment], branch: int, at: int) -> list[Segment]:

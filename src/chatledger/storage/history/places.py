@@ -69,10 +69,10 @@ def find_place(sql: ReadSql, window: Window, at: At) -> Place | int:
         return 0
     if not isinstance(at, str):
         return at
-    found = find_message(sql, window, at)
-    if found is None or found.branch is None or found.seq is None:
+    message = find_message(sql, window, at)
+    if message is None or message.branch is None or message.seq is None:
         raise MessageNotFound(window.thread_id, at)
-    return Place(found.branch, found.seq)
+    return Place(message.branch, message.seq)
 
 
 def seq_on(window: Window, path: Path, place: Place | int) -> int:

@@ -31,20 +31,20 @@ def fitting(sizes: Iterable[tuple[int, int]], most: int) -> int | None:
     """The seq of the last of these messages that is read with those before it: the first one, and others while they
     have `most` bytes together. None if all are.
     """
-    total, found = 0, None
+    total, last_fitting = 0, None
     for seq, size in sizes:
         total += size
-        if found is not None and total > most:
-            return found
-        found = seq
+        if last_fitting is not None and total > most:
+            return last_fitting
+        last_fitting = seq
     return None
 
 
 def sizes_of(sql: ReadSql, tenant: Tenant, thread: str, segment: Segment) -> dict[int, int]:
     """About the bytes of each message of a segment, in no order. `thread` is the key as stored."""
     place = {"tenant": tenant.key, "thread": thread, "branch": segment.branch}
-    given = {**place, "first": segment.first, "last": segment.last}
-    return {seq: int(size) for seq, size in sql.fetch(_STATEMENTS[sql.dialect], given)}
+    parameters = {**place, "first": segment.first, "last": segment.last}
+    return {seq: int(size) for seq, size in sql.fetch(_STATEMENTS[sql.dialect], parameters)}
 
 
 def _statement(bytes_of: str) -> str:

@@ -68,21 +68,21 @@ def newest_that_fit(
     used = sum(_cost(message, count) for message in leading)
     if used > maximum:
         raise _too_large("the leading instructions of the branch", used, maximum)
-    kept: list[ChatMessage] = []
+    turns: list[ChatMessage] = []
     turn: list[ChatMessage] = []
     for message in _backward(sql, window, path, first):
         turn.append(message)
         used += _cost(message, count)
         if used > maximum:  # before the turn is read to its beginning, which may be far back
-            if kept:
+            if turns:
                 break
             raise _too_large("the newest turn with the leading instructions", used, maximum)
         if starts_window(message):
-            kept += turn
+            turns += turn
             turn = []
     else:
-        kept += turn  # the beginning of the branch
-    return [*leading, *reversed(kept)]
+        turns += turn  # the beginning of the branch
+    return [*leading, *reversed(turns)]
 
 
 def _too_large(what: str, used: int, maximum: int) -> LimitExceeded:
@@ -103,19 +103,19 @@ def _leading(sql: ReadSql, window: Window, path: Path) -> tuple[list[ChatMessage
     """The instructions at the beginning of the branch, and the seq after them. Custom messages, which are for the
     screen, may stand among them.
     """
-    found: list[ChatMessage] = []
+    instructions: list[ChatMessage] = []
     first, size = 1, _FEW
     while first <= path.last_seq:
         last = fitting(sizes_between(sql, window, path, first, first + size - 1).items(), BYTES) or first + size - 1
         page = load_path(sql, window, path, first, last)
         run = list(takewhile(lambda message: message.role in ("system", "developer", "custom"), page))
-        found += run
+        instructions += run
         if len(run) < len(page):
             break
         first, size = last + 1, size if page else min(2 * size, LARGEST)  # past positions without a message
-    while found and found[-1].role == "custom":
-        found.pop()
-    return found, (found[-1].seq or 0) + 1 if found else 1
+    while instructions and instructions[-1].role == "custom":
+        instructions.pop()
+    return instructions, (instructions[-1].seq or 0) + 1 if instructions else 1
 
 
 def _backward(sql: ReadSql, window: Window, path: Path, first: int) -> Iterator[ChatMessage]:

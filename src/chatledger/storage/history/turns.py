@@ -103,15 +103,17 @@ def read_page(window: Window, rows: Sequence[Row]) -> Section | None:
     messages, the window must begin further back, or empty positions make it uncertain which messages belong to the
     window. Raises as `load_history`.
     """
-    found = read_rows(rows)
-    path = read_path(window, None if found is None else found.header)
-    assert found is not None
+    page_rows = read_rows(rows)
+    path = read_path(window, None if page_rows is None else page_rows.header)
+    assert page_rows is not None
     low, high = 1, path.last_seq
     first, last = _interval(window, low, high)
-    if window.size is None and found.last < last:
+    if window.size is None and page_rows.last < last:
         return None
     link = answer_linker(complete=not path.absent)
-    messages = decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls, link)
+    messages = decode_messages(
+        window.tenant, window.thread_id, page_rows.messages, page_rows.parts, page_rows.calls, link
+    )
     draft = messages.pop() if path.draft is not None and messages and messages[-1].seq == path.draft else None
     if path.absent:
         if not _is_certain(window, path, messages, first, last):
@@ -239,8 +241,8 @@ def _before(sql: ReadSql, window: Window, path: Path, seq: int) -> int | None:
     """The seq of the message before `seq`."""
     if not path.absent:
         return seq - 1 or None
-    found = nearest(sql, window, path, 1, seq - 1, 1, backward=True)
-    return None if found is None else found[0]
+    neighbour = nearest(sql, window, path, 1, seq - 1, 1, backward=True)
+    return None if neighbour is None else neighbour[0]
 
 
 _EARLIEST_CALL = """
@@ -252,12 +254,12 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 
 def earliest_call(sql: ReadSql, window: Window, path: Path, first: int, last: int) -> int | None:
     """The seq of the earliest call before `first` whose result is within first … last; None without one."""
-    found: list[int] = []
+    earliest: list[int] = []
     for branch, low, high in cut(path.segments, first, last):
         place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
         rows = sql.fetch(_EARLIEST_CALL, {**place, "low": low, "high": high, "first": first})
-        found += [row[0] for row in rows if row[0] is not None]
-    return min(found, default=None)
+        earliest += [row[0] for row in rows if row[0] is not None]
+    return min(earliest, default=None)
 
 
 def turn_start(sql: ReadSql, window: Window, path: Path, seq: int) -> int:

@@ -35,8 +35,8 @@ def row(arm: int | str, values: Mapping[int, str]) -> str:
 
 def row_of(arm: int | str, alias: str, columns: Sequence[str]) -> str:
     """The row of the union with the columns of a row of a table, and its branch."""
-    found = places(("branch", *columns))
-    return row(arm, {place: f"{alias}.{name}{'::int' if name == 'idx' else ''}" for name, place in found.items()})
+    place_of = places(("branch", *columns))
+    return row(arm, {place: f"{alias}.{name}{'::int' if name == 'idx' else ''}" for name, place in place_of.items()})
 
 
 MESSAGE_OF = itemgetter(slice(1, None))

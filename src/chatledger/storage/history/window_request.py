@@ -86,11 +86,11 @@ class Window:
             return window
         match part:
             case windows.Newest(count, before):
-                found, at = read_position("before", before, window.thread, branch)
-                return replace(window, newest=count, branch=found, before=at)
+                of_branch, at = read_position("before", before, window.thread, branch)
+                return replace(window, newest=count, branch=of_branch, before=at)
             case windows.Oldest(count, after):
-                found, at = read_position("after", after, window.thread, branch)
-                return replace(window, limit=count, branch=found, after=at)
+                of_branch, at = read_position("after", after, window.thread, branch)
+                return replace(window, limit=count, branch=of_branch, after=at)
             case windows.Turns(count):
                 return replace(window, last_turns=count)
             case windows.Tokens(budget, count_tokens):

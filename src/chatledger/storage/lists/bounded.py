@@ -47,16 +47,16 @@ def fetch_rows(sql: ReadSql, statement: Select[Any], limit: int, *order: str, ne
     else:
         size = size_of(sql.dialect, statement.selected_columns).label(SIZE)
         bounded = _in_order(statement.add_columns(size, literal(0).label(FOUND)), limit, order, newest_first)
-    found = take(sql.execute(bounded).mappings(), limit)
-    rows = [{name: row[name] for name in row if name not in (SIZE, FOUND)} for row in found.rows]
-    return found._replace(rows=rows)
+    taken = take(sql.execute(bounded).mappings(), limit)
+    rows = [{name: row[name] for name in row if name not in (SIZE, FOUND)} for row in taken.rows]
+    return taken._replace(rows=rows)
 
 
-def take(found: Iterable[Any], limit: int) -> Rows:
-    """The rows that fit. `found` has one more than `limit` rows, if there are so many. A row is decoded when it is
+def take(pending: Iterable[Any], limit: int) -> Rows:
+    """The rows that fit. `pending` has one more than `limit` rows, if there are so many. A row is decoded when it is
     taken: PostgreSQL's driver does so in the event loop, so long ones are taken in a thread.
     """
-    taking = _Taking(found, limit)
+    taking = _Taking(pending, limit)
     taking.take(_SHORT)
     if taking.size > _SHORT:
         apart_from_loop(lambda: taking.take(LARGEST))
@@ -66,11 +66,11 @@ def take(found: Iterable[Any], limit: int) -> Rows:
 class _Taking:
     """The rows of a page that is being read, and their size."""
 
-    def __init__(self, found: Iterable[Any], limit: int) -> None:
+    def __init__(self, pending: Iterable[Any], limit: int) -> None:
         self.rows: list[Mapping[str, Any]] = []
         self.more = False
         self.size = 0
-        self._pending, self._limit = iter(found), limit
+        self._pending, self._limit = iter(pending), limit
 
     def take(self, most: int) -> None:
         """Takes rows until they have more than `most` bytes, or the page ends."""

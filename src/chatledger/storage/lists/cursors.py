@@ -58,16 +58,16 @@ def _read(value: Any, kind: type) -> Any:
     raise ValueError("not the values of this list")
 
 
-def to_page(found: Rows, read: Callable[[Any], T], *key: str, of: str = "") -> Page[T]:
+def to_page(rows: Rows, read: Callable[[Any], T], *key: str, of: str = "") -> Page[T]:
     """The page of the rows. `read` makes an item of a row, and `key` are the columns of the cursor. `of` names the
     order of a list that has several; it stands first in the cursor.
 
     The error of a damaged row goes into the page. It is raised if the row's place in the list is damaged too.
     """
-    items, damaged = found.aside(lambda: _read_rows(found.rows, read))
-    if not found.more:
+    items, damaged = rows.aside(lambda: _read_rows(rows.rows, read))
+    if not rows.more:
         return Page(items, None, damaged)
-    place = [found.rows[-1][name] for name in key]
+    place = [rows.rows[-1][name] for name in key]
     if any(isinstance(value, Undecoded) for value in place):
         raise damaged[-1]
     return Page(items, write_cursor(*([of] if of else []), *place), damaged)

@@ -47,8 +47,8 @@ def folded_block(block: str) -> tuple[str, int]:
     """The folded block, and its work: about its bytes in UTF-8, before or after, whichever are more."""
     if block.isascii():
         return block.lower(), len(block)
-    one, run = _marks()
-    is_suspect = one.search(block[_SUSPECT - 1 :: _SUSPECT])  # a long run has a mark at one of these places
+    mark, run = _marks()
+    is_suspect = mark.search(block[_SUSPECT - 1 :: _SUSPECT])  # a long run has a mark at one of these places
     words = _fold(run.sub(_broken, block) if is_suspect else block)
     return words, max(len(block), len(words)) * (_OF_A_LETTER * _OF_MARKS if is_suspect else _OF_A_LETTER)
 
@@ -96,22 +96,22 @@ def _marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def _broken(run: re.Match[str]) -> str:
     """The run with a break before each mark that would be one too many."""
-    kept: list[str] = []
+    pieces: list[str] = []
     before = run.string[run.start() - 1] if run.start() else ""
     count = _ends(before)[1]
     for character in run[0]:
         leading, trailing, whole = _ends(character)
         if count + leading > MOST_MARKS:
-            kept.append(_BREAK)
+            pieces.append(_BREAK)
             count = 0
-        kept.append(character)
+        pieces.append(character)
         count = count + leading if whole else trailing
-    return "".join(kept)
+    return "".join(pieces)
 
 
 @lru_cache(maxsize=4096)
 def _ends(character: str) -> tuple[int, int, bool]:
     """The marks at the beginning and at the end of a decomposed character, and whether it has nothing else."""
-    is_mark = [combining(one) != 0 for one in normalize("NFKD", character)]
+    is_mark = [combining(part) != 0 for part in normalize("NFKD", character)]
     leading = (*is_mark, False).index(False)
     return leading, (*reversed(is_mark), False).index(False), leading == len(is_mark)

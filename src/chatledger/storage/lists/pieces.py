@@ -46,13 +46,13 @@ def fetch_pieces(
     columns: Sequence[str],
     pieces: Sequence[Sequence[Any]],
     rest: str = "",
-    given: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     place: tuple[str, str] = ("branch", "seq"),
 ) -> Sequence[Row]:
     """The rows, as they are stored and in no order. `columns` belong to the row `r` of the table. `rest` is the end of
-    the statement, joins and conditions, with the parameters `given`. `place` names the columns of branch and position.
+    the statement, joins and conditions, with its `parameters`. `place` names the columns of branch and position.
     """
-    return sql.fetch(*_statement(sql.dialect, tenant, table, columns, pieces, rest, given, place))
+    return sql.fetch(*_statement(sql.dialect, tenant, table, columns, pieces, rest, parameters, place))
 
 
 def fetch_some(
@@ -63,13 +63,13 @@ def fetch_some(
     long: str,
     pieces: Sequence[Sequence[Any]],
     rest: str = "",
-    given: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> tuple[Sequence[Row], int]:
     """The rows of the first pieces whose column `long` has no more than MOST bytes together, and the number of these
     pieces. A row ends with the number of its piece, counted from 0, and another number.
     """
     numbered = [*columns, *_NUMBERS[sql.dialect].format(long=long).split("; ")]
-    statement, parameters = _statement(sql.dialect, tenant, table, numbered, pieces, rest, given)
+    statement, parameters = _statement(sql.dialect, tenant, table, numbered, pieces, rest, more)
     if sql.dialect == "postgresql":
         rows = sql.fetch(_some(columns, statement), {**parameters, "most": MOST})
         last = max(rows, key=itemgetter(-1), default=None)
@@ -111,14 +111,14 @@ def _statement(
     columns: Sequence[str],
     pieces: Sequence[Sequence[Any]],
     rest: str,
-    given: Mapping[str, Any] | None,
+    more: Mapping[str, Any] | None,
     place: tuple[str, str] = ("branch", "seq"),
 ) -> tuple[str, dict[str, Any]]:
     named = ", ".join(name if "." in name else f"r.{name}" for name in columns)
     statement = _PIECES[dialect] + rest
     for word, name in {"table": table, "columns": named, "branch": place[0], "seq": place[1]}.items():
         statement = statement.replace("{" + word + "}", name)
-    parameters: dict[str, Any] = {"tenant": tenant.key, **(given or {})}
+    parameters: dict[str, Any] = {"tenant": tenant.key, **(more or {})}
     if dialect == "postgresql":
         names = ("threads", "branches", "firsts", "lasts")
         parameters |= {name: list(column) for name, column in zip(names, zip(*pieces, strict=True), strict=True)}

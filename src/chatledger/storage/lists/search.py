@@ -112,11 +112,11 @@ def _thread_batches(scan: Scan, start: SearchedTo | None) -> Iterator[list[Searc
         if behind is not None:
             place = (literal(behind[0], Moment()), literal(behind[1], Key()))
             page = page.where(tuple_(threads.c.active_at, threads.c.thread_id) < tuple_(*place))
-        found = fetch_rows(scan.sql, page, _THREADS, "active_at", "thread_id", newest_first=True)
-        yield _readable(scan, found.rows)
-        if not found.more:
+        some = fetch_rows(scan.sql, page, _THREADS, "active_at", "thread_id", newest_first=True)
+        yield _readable(scan, some.rows)
+        if not some.more:
             return
-        behind = (found.rows[-1]["active_at"], found.rows[-1]["thread_id"])
+        behind = (some.rows[-1]["active_at"], some.rows[-1]["thread_id"])
 
 
 def _read_threads(sql: ReadSql, statement: Any) -> Sequence[RowMapping]:
@@ -124,13 +124,13 @@ def _read_threads(sql: ReadSql, statement: Any) -> Sequence[RowMapping]:
 
 
 def _readable(scan: Scan, rows: Sequence[RowMapping | Mapping[str, Any]]) -> list[SearchedThread]:
-    found: list[SearchedThread] = []
+    readable: list[SearchedThread] = []
     for row in rows:
         try:
-            found.append(_to_found(scan.request.tenant, row))
+            readable.append(_to_found(scan.request.tenant, row))
         except ChatLedgerError as error:
             scan.note(error)
-    return found
+    return readable
 
 
 def _to_found(tenant: Tenant, row: RowMapping | Mapping[str, Any]) -> SearchedThread:
@@ -151,7 +151,7 @@ def _to_found(tenant: Tenant, row: RowMapping | Mapping[str, Any]) -> SearchedTh
 
 def _pieces(scan: Scan, start: SearchedTo | None) -> Iterator[Piece]:
     """What is to be read, from the newest thread to the oldest, each from its end."""
-    for thread in (one for batch in _thread_batches(scan, start) for one in batch):
+    for thread in chain.from_iterable(_thread_batches(scan, start)):
         last = thread.last_seq
         if start is not None and thread.thread_id == start.thread_id:
             last = start.seq - 1  # the title comes first, so it has been looked at

@@ -55,30 +55,30 @@ class BatchRows:
         self._scan = scan
         self.batch, self.left = list(batch), list[Piece]()
         """The pieces that are read, and those of the given ones that are not."""
-        found = {"messages": self._read("messages", MessageRow._fields)}
-        if any(row[6] == "parts" for row in found["messages"]):
-            found["message_parts"] = self._read("message_parts", _PART)
-        if any(row[7] for row in found["messages"]):
-            found["tool_calls"] = self._read("tool_calls", _CALL)
+        rows_of = {"messages": self._read("messages", MessageRow._fields)}
+        if any(row[6] == "parts" for row in rows_of["messages"]):
+            rows_of["message_parts"] = self._read("message_parts", _PART)
+        if any(row[7] for row in rows_of["messages"]):
+            rows_of["tool_calls"] = self._read("tool_calls", _CALL)
         if self.left:
-            found = {table: self._inside(rows) for table, rows in found.items()}
-        self._messages = self._by_key("messages", found, 2)
-        self._parts, self._calls = self._by_key("message_parts", found, 3), self._by_key("tool_calls", found, 3)
+            rows_of = {table: self._inside(rows) for table, rows in rows_of.items()}
+        self._messages = self._by_key("messages", rows_of, 2)
+        self._parts, self._calls = self._by_key("message_parts", rows_of, 3), self._by_key("tool_calls", rows_of, 3)
         for rows in self._messages.values():
             rows.sort(key=itemgetter(2), reverse=True)
-        scan.messages += len(found["messages"])
+        scan.messages += len(rows_of["messages"])
 
-    def _by_key(self, table: str, found: dict[str, Sequence[Row]], length: int) -> dict[Row, list[Row]]:
+    def _by_key(self, table: str, rows_of: dict[str, Sequence[Row]], length: int) -> dict[Row, list[Row]]:
         by_key: dict[Row, list[Row]] = defaultdict(list)
-        rows = found.get(table, ())
+        rows = rows_of.get(table, ())
         for row in aside(lambda: self._decrypted(table, _COLUMNS_OF[table], rows), map(_LONG_OF[table], rows)):
             by_key[tuple(row[:length])].append(row)
         return by_key
 
     def _read(self, table: str, columns: Sequence[str]) -> Sequence[Row]:
         """The rows of the batch, from which it drops the pieces that have too many bytes."""
-        request, given = self._scan.request, dict[str, Any]()
-        rest = self._filters(given) if table == "messages" else ""
+        request, parameters = self._scan.request, dict[str, Any]()
+        rest = self._filters(parameters) if table == "messages" else ""
         if table == "message_parts":
             rest = "WHERE r.channel = 'content' AND r.kind = 'text'"
         while True:
@@ -86,12 +86,12 @@ class BatchRows:
             if not places:
                 return ()
             sql, named = self._scan.sql, _LONG_COLUMN[table]
-            rows, count = fetch_some(sql, request.tenant, table, columns, named, places, rest, given)
+            rows, count = fetch_some(sql, request.tenant, table, columns, named, places, rest, parameters)
             if count == len(places):
                 return rows
             if count == 0 and self._first.size == 1:  # one message, which is read in any case
                 self._keep(1)
-                return fetch_pieces(sql, request.tenant, table, columns, places[:1], rest, given)
+                return fetch_pieces(sql, request.tenant, table, columns, places[:1], rest, parameters)
             if count:
                 self._keep(count)
                 return rows
@@ -120,23 +120,25 @@ class BatchRows:
         for thread, segment in self.batch:
             if segment is not None:
                 segments[encode_text(thread.thread_id), segment.branch].append(segment)
-        return [row for row in rows if any(one.first <= row[2] <= one.last for one in segments[row[0], row[1]])]
+        return [
+            row for row in rows if any(segment.first <= row[2] <= segment.last for segment in segments[row[0], row[1]])
+        ]
 
-    def _filters(self, given: dict[str, Any]) -> str:
-        """The conditions on messages, whose parameters it adds to `given`."""
+    def _filters(self, parameters: dict[str, Any]) -> str:
+        """The conditions on messages, whose parameters it adds to `parameters`."""
         request, dialect = self._scan.request, self._scan.sql.dialect
-        found: list[str] = []
+        conditions: list[str] = []
         if request.roles is not None:
             roles = sorted(map(encode_text, request.roles))
-            given["roles"] = roles if dialect == "postgresql" else dumps(roles)
+            parameters["roles"] = roles if dialect == "postgresql" else dumps(roles)
             among = "= ANY(:roles::text[])" if dialect == "postgresql" else "IN (SELECT value FROM json_each(:roles))"
-            found.append(f"r.role {among}")
+            conditions.append(f"r.role {among}")
         for name, comparison in (("since", ">="), ("until", "<")):
             moment = getattr(request, name)
             if moment is not None:
-                given[name] = moment if dialect == "postgresql" else to_microseconds(moment)
-                found.append(f"r.created_at {comparison} :{name}")
-        return f"WHERE {' AND '.join(found)}" if found else ""
+                parameters[name] = moment if dialect == "postgresql" else to_microseconds(moment)
+                conditions.append(f"r.created_at {comparison} :{name}")
+        return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def _decrypted(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> Sequence[Row]:
         encryption = self._scan.request.tenant.encryption

@@ -136,13 +136,13 @@ def _lines(value: Any) -> Iterator[str]:
     left = _REPEATED
     pending = [("", value, True)]
     while pending:
-        name, one, is_first = pending.pop()
-        if isinstance(one, dict):
-            pending.extend((key, inner, True) for key, inner in reversed(one.items()))
-        elif isinstance(one, list):
-            last = len(one) - 1
-            pending.extend((name, inner, is_first and at == last) for at, inner in enumerate(reversed(one)))
+        name, part, is_first = pending.pop()
+        if isinstance(part, dict):
+            pending.extend((key, inner, True) for key, inner in reversed(part.items()))
+        elif isinstance(part, list):
+            last = len(part) - 1
+            pending.extend((name, inner, is_first and at == last) for at, inner in enumerate(reversed(part)))
         else:
-            shown = one if isinstance(one, str) else json.dumps(one)
+            shown = part if isinstance(part, str) else json.dumps(part)
             yield f"{name}: {shown}" if name and (is_first or left > 0) else shown
             left -= 0 if is_first else len(name)

@@ -198,9 +198,9 @@ def _prefix(schema: str | None) -> str:
 
 
 def find_thread(sql: ReadSql, tenant: Tenant, thread_id: str) -> Thread | None:
-    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
-    found = _read(sql, f"{where} AND t.thread_id = :thread_id", {**given, "thread_id": thread_id})
-    row = found.one_or_none()
+    where, parameters = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
+    rows = _read(sql, f"{where} AND t.thread_id = :thread_id", {**parameters, "thread_id": thread_id})
+    row = rows.one_or_none()
     return None if row is None else _to_thread(tenant, row)
 
 
@@ -211,17 +211,17 @@ async def find_threads(scope: Scope, thread_ids: Sequence[str]) -> dict[str, Thr
 
 
 def _find_threads(sql: ReadSql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
-    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
-    found: dict[str, Thread] = {}
+    where, parameters = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
+    threads_by_id: dict[str, Thread] = {}
     for some in chunks(thread_ids):
-        rows = _read(sql, f"{where} AND t.thread_id IN :ids", {**given, "ids": some})
-        found |= {row["thread_id"]: _to_thread(tenant, row) for row in rows}
-    return found
+        rows = _read(sql, f"{where} AND t.thread_id IN :ids", {**parameters, "ids": some})
+        threads_by_id |= {row["thread_id"]: _to_thread(tenant, row) for row in rows}
+    return threads_by_id
 
 
-def _read(sql: ReadSql, where: str, given: dict[str, Any], order: str = "", again: str = "") -> MappingResult:
+def _read(sql: ReadSql, where: str, parameters: dict[str, Any], order: str = "", again: str = "") -> MappingResult:
     statement = _statement(sql.dialect, sql.schema, where, order, again)
-    return sql.execute(statement, given).mappings()
+    return sql.execute(statement, parameters).mappings()
 
 
 def _to_thread(tenant: Tenant, row: Row) -> Thread:
@@ -246,12 +246,12 @@ def _to_thread(tenant: Tenant, row: Row) -> Thread:
 def _preview(tenant: Tenant, row: Row) -> str | None:
     place = {"thread_id": row["thread_id"], "branch": row["preview_branch"], "seq": row["preview_seq"]}
     if row["part_text"] is not None:
-        found = decrypt_values(tenant, message_parts, {"text": row["part_text"]}, **place, idx=row["part_idx"])
+        decrypted = decrypt_values(tenant, message_parts, {"text": row["part_text"]}, **place, idx=row["part_idx"])
     elif row["preview_text"] is not None:
-        found = decrypt_values(tenant, messages, {"text": row["preview_text"]}, **place)
+        decrypted = decrypt_values(tenant, messages, {"text": row["preview_text"]}, **place)
     else:
         return None
-    text: str = found["text"]
+    text: str = decrypted["text"]
     return text[:PREVIEW_CHARACTERS]  # an escape that the statement cut in two lies behind these
 
 
@@ -272,13 +272,13 @@ class ThreadFilter:
         """The condition on `t`, and its parameters. It includes a thread whose `archived_at` is damaged, which only
         SQLite can store, so that the page reports it.
         """
-        given = {"user_id": self.user_id, "kind": self.kind, "since": self.since, "until": self.until}
-        given = {name: value for name, value in given.items() if value is not None}
-        found = ["t.tenant_id = :tenant", *(_CONDITIONS[name] for name in given)]
+        parameters = {"user_id": self.user_id, "kind": self.kind, "since": self.since, "until": self.until}
+        parameters = {name: value for name, value in parameters.items() if value is not None}
+        conditions = ["t.tenant_id = :tenant", *(_CONDITIONS[name] for name in parameters)]
         if self.archived is not None:
             absent = "t.archived_at IS NULL" if dialect == "postgresql" else "typeof(t.archived_at) <> 'integer'"
-            found.append("t.archived_at IS NOT NULL" if self.archived else absent)
-        return " AND ".join(found), {"tenant": tenant.name, **given}
+            conditions.append("t.archived_at IS NOT NULL" if self.archived else absent)
+        return " AND ".join(conditions), {"tenant": tenant.name, **parameters}
 
 
 _CONDITIONS = {
@@ -316,23 +316,23 @@ def cursor_behind(thread: Thread, *, newest_first: bool) -> str:
 
 def list_threads(sql: ReadSql, tenant: Tenant, chosen: ThreadFilter, window: ThreadWindow) -> Page[Thread]:
     """Raises InvalidCursor."""
-    condition, given = chosen.condition(tenant, sql.dialect)
+    condition, parameters = chosen.condition(tenant, sql.dialect)
     behind = "<" if window.newest_first else ">"
     if window.cursor is not None:
         name, moment, thread_id = read_cursor(window.cursor, str, datetime, str)
         if name != window.name:
             raise InvalidCursor(window.cursor, f"of a list in another order ({name}, not {window.name})")
         condition += f" AND (t.{window.column}, t.thread_id) {behind} (:place, :thread_id)"
-        given |= {"place": moment, "thread_id": thread_id}
+        parameters |= {"place": moment, "thread_id": thread_id}
     direction = "DESC" if window.newest_first else "ASC"
     again = f" ORDER BY t.{window.column} {direction}, t.thread_id {direction}"
-    read = _read(sql, condition, {**given, "size": window.limit + 1}, f"{again} LIMIT :size", again)
-    found = take(read, window.limit)
-    return to_page(found, lambda row: _to_thread(tenant, row), window.column, "thread_id", of=window.name)
+    read = _read(sql, condition, {**parameters, "size": window.limit + 1}, f"{again} LIMIT :size", again)
+    rows = take(read, window.limit)
+    return to_page(rows, lambda row: _to_thread(tenant, row), window.column, "thread_id", of=window.name)
 
 
 def count_matching(sql: ReadSql, tenant: Tenant, chosen: ThreadFilter) -> int:
-    condition, given = chosen.condition(tenant, sql.dialect)
+    condition, parameters = chosen.condition(tenant, sql.dialect)
     counted = f"SELECT count(*) FROM {_prefix(sql.schema)}threads t WHERE {condition}"
-    found: int = sql.execute(_bound(counted), given).scalar_one()
-    return found
+    count: int = sql.execute(_bound(counted), parameters).scalar_one()
+    return count

@@ -31,8 +31,8 @@ class Way(NamedTuple):
 async def find_ways(scope: Scope, thread_id: str, branch: int, seqs: Sequence[int]) -> dict[int, list[Way]]:
     """The alternatives of the messages at these seqs, without the messages. Raises as `alternatives_of`."""
     window = Window.of(scope.tenant, thread_id, branch)
-    found = await scope.read(lambda sql: _find(sql, window, find_path(sql, window), seqs), snapshot=True)
-    return {seq: [way for _, way in ways] for seq, ways in found.items()}
+    ways_of = await scope.read(lambda sql: _find(sql, window, find_path(sql, window), seqs), snapshot=True)
+    return {seq: [way for _, way in ways] for seq, ways in ways_of.items()}
 
 
 async def alternatives_of(scope: Scope, thread_id: str, at: At, *, branch: int | None = None) -> list[Alternative]:
@@ -66,25 +66,27 @@ def _find_at(sql: ReadSql, window: Window, at: At) -> list[tuple[_Place, Way]]:
     return _find(sql, window, path, [seq])[seq]
 
 
-def _read(sql: ReadSql, window: Window, found: Sequence[tuple[_Place, Way]]) -> list[Alternative]:
-    messages = _load(sql, window, [place for place, _ in found]) if found else {}
-    return [Alternative(message=messages[place], **way._asdict()) for place, way in found if place in messages]
+def _read(sql: ReadSql, window: Window, places_and_ways: Sequence[tuple[_Place, Way]]) -> list[Alternative]:
+    messages = _load(sql, window, [place for place, _ in places_and_ways]) if places_and_ways else {}
+    return [
+        Alternative(message=messages[place], **way._asdict()) for place, way in places_and_ways if place in messages
+    ]
 
 
 def _find(sql: ReadSql, window: Window, path: Path, seqs: Iterable[int]) -> dict[int, list[tuple[_Place, Way]]]:
     path = ended(path)
     before = {seq: _last_before(sql, window, path.segments, seq) for seq in seqs if _stored_by(window, path, seq)}
-    found = read_paths(sql, window)
-    paths = apart_if_many(lambda: [ended(one) for one in found], found)
+    stored = read_paths(sql, window)
+    paths = apart_if_many(lambda: [ended(way) for way in stored], stored)
     return {seq: _find_one(sql, window, path, seq, before[seq], paths) for seq in before}
 
 
 def _stored_by(window: Window, path: Path, seq: int) -> list[Segment]:
     """The position, and the branch that stores it. Raises MessageNotFound."""
-    found = cut(path.segments, seq, seq)
-    if not found:
+    segments = cut(path.segments, seq, seq)
+    if not segments:
         raise MessageNotFound(window.thread_id, seq=seq)
-    return found
+    return segments
 
 
 def _find_one(
@@ -114,13 +116,16 @@ def _parting(paths: Sequence[Path], before: _Place | None) -> dict[int, list[Seg
 def _first_places(sql: ReadSql, window: Window, parting: dict[int, list[Segment]]) -> dict[int, _Place]:
     """The first message of each branch that has one. It nearly always stands in the branch's first segment."""
     first = _firsts(sql, window, {segments[0] for segments in parting.values() if segments})
-    empty = {one for segments in parting.values() if segments and segments[0] not in first for one in segments[1:]}
+    empty = {
+        segment for segments in parting.values() if segments and segments[0] not in first for segment in segments[1:]
+    }
     if empty:
         first |= _firsts(sql, window, empty)
-    found = {
-        branch: next((first[one] for one in segments if one in first), None) for branch, segments in parting.items()
+    first_of = {
+        branch: next((first[segment] for segment in segments if segment in first), None)
+        for branch, segments in parting.items()
     }
-    return {branch: place for branch, place in found.items() if place is not None}
+    return {branch: place for branch, place in first_of.items() if place is not None}
 
 
 _LAST_BEFORE = """
@@ -133,9 +138,9 @@ def _last_before(sql: ReadSql, window: Window, segments: Sequence[Segment], seq:
     """The message before `seq` on the path. Nearly always it is the position before, so one look-up finds it."""
     for branch, first, last in reversed(cut(segments, 1, seq - 1)):
         place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
-        found = sql.fetch(_LAST_BEFORE, {**place, "first": first, "last": last})[0][0]
-        if found is not None:
-            return branch, found
+        seq_before = sql.fetch(_LAST_BEFORE, {**place, "first": first, "last": last})[0][0]
+        if seq_before is not None:
+            return branch, seq_before
     return None
 
 
@@ -155,13 +160,13 @@ _GIVEN = {
 
 def _firsts(sql: ReadSql, window: Window, segments: Collection[Segment]) -> dict[Segment, _Place]:
     """The first message in each of the segments that has one."""
-    given: dict[str, Any] = {"tenant": window.tenant.key, "thread": window.thread}
+    parameters: dict[str, Any] = {"tenant": window.tenant.key, "thread": window.thread}
     if sql.dialect == "postgresql":
         names = {"branches": "branch", "lows": "first", "highs": "last"}
-        given |= {name: [getattr(one, field) for one in segments] for name, field in names.items()}
+        parameters |= {name: [getattr(segment, field) for segment in segments] for name, field in names.items()}
     else:
-        given["segments"] = dumps([list(one) for one in segments])
-    rows = sql.fetch(_FIRST + _GIVEN[sql.dialect], given)
+        parameters["segments"] = dumps([list(segment) for segment in segments])
+    rows = sql.fetch(_FIRST + _GIVEN[sql.dialect], parameters)
     return {Segment(*segment): (segment[0], seq) for *segment, seq in rows if seq is not None}
 
 
@@ -181,8 +186,8 @@ _PAIR = ("branches", "seqs")
 
 def _load(sql: ReadSql, window: Window, places: Iterable[_Place]) -> dict[_Place, ChatMessage]:
     columns = {name: [*dict.fromkeys(column)] for name, column in zip(_PAIR, zip(*places, strict=True), strict=True)}
-    given: dict[str, Any] = {"tenant": window.tenant.key, "thread": window.thread}
-    given |= columns if sql.dialect == "postgresql" else {name: dumps(column) for name, column in columns.items()}
-    messages, parts, calls = (sql.fetch(scan, given) for scan in _SCANS[sql.dialect])
+    parameters: dict[str, Any] = {"tenant": window.tenant.key, "thread": window.thread}
+    parameters |= columns if sql.dialect == "postgresql" else {name: dumps(column) for name, column in columns.items()}
+    messages, parts, calls = (sql.fetch(scan, parameters) for scan in _SCANS[sql.dialect])
     decoded = decode_messages(window.tenant, window.thread_id, messages, parts, calls)
     return {(message.branch or 0, message.seq or 0): message for message in decoded}

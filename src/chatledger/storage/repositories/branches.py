@@ -167,16 +167,16 @@ async def branches_of(scope: Scope, thread_id: str, *, skip: int = 0, limit: int
 
 
 def _list_branches(sql: ReadSql, window: Window, part: slice) -> list[Branch]:
-    found: list[Branch] = []
+    listed: list[Branch] = []
     skip, left = part.start or 0, END if part.stop is None else part.stop - (part.start or 0)
     while left > 0:
-        some = _read_branches(sql, window, min(left, AT_ONCE), skip + len(found))
-        found, left = found + some, left - len(some)
+        some = _read_branches(sql, window, min(left, AT_ONCE), skip + len(listed))
+        listed, left = listed + some, left - len(some)
         if len(some) < AT_ONCE:
             break
-    if not found:  # raises if there is no such thread
+    if not listed:  # raises if there is no such thread
         find_path(sql, window)
-    return found
+    return listed
 
 
 def _read_branches(sql: ReadSql, window: Window, count: int, skip: int) -> list[Branch]:
@@ -242,5 +242,5 @@ def _advance(sql: WriteSql, window: Window, mark: Mark) -> str:
     own = and_(own_rows(branches, window), *state)
     if sql.execute(update(branches).where(own).values(stamp=stamp)).rowcount:
         return write_mark(window.thread, mark.branch, mark.version, stamp)
-    found = find_path(sql, replace(window, branch=mark.branch))
-    raise moved_since(mark, window.thread_id, found.branch, found.last_seq)
+    current = find_path(sql, replace(window, branch=mark.branch))
+    raise moved_since(mark, window.thread_id, current.branch, current.last_seq)

@@ -125,16 +125,18 @@ def _load(sql: WriteSql, tenant: Tenant, new: Sequence[PreparedThread]) -> None:
     and Erased if a thread of that id was erased. Raises EncryptionError if plain text would be stored among ciphertext,
     or ciphertext among plain text. The threads may be those of other tenants, so each tenant is marked or refused here.
     """
-    if any((one.tenant.encryption is None) != (tenant.encryption is None) for one in new):
+    if any((thread.tenant.encryption is None) != (tenant.encryption is None) for thread in new):
         raise InvalidArgument("new", "was prepared by a ledger with other keys; load it with that ledger")
     for owner, ids in _ids_by_tenant(new).items():
         if owner.encryption is not None:
             mark(sql, owner)
         refuse_without_keys(sql, owner)
         refuse_erased(sql, owner, ids)
-        _refuse_stored(sql, owner, [one.earlier_id for one in new if one.tenant == owner and one.earlier_id])
+        _refuse_stored(
+            sql, owner, [thread.earlier_id for thread in new if thread.tenant == owner and thread.earlier_id]
+        )
     # Sorted by key, so that rows that are neighbours in the tables and their indexes are inserted one after the other.
-    new = sorted(new, key=lambda one: one.rows["threads"][0][:2])
+    new = sorted(new, key=lambda thread: thread.rows["threads"][0][:2])
     try:
         for table in _COLUMNS:
             load_rows_of(sql, table, [row for thread in new for row in thread.rows[table]])
@@ -153,8 +155,8 @@ def load_rows_of(sql: WriteSql, table: str, rows: Sequence[tuple[Any, ...]]) -> 
 
 def _ids_by_tenant(new: Sequence[PreparedThread]) -> dict[Tenant, list[str]]:
     ids: dict[Tenant, list[str]] = defaultdict(list)
-    for one in new:
-        ids[one.tenant] += [id_ for id_ in (one.thread.thread_id, one.earlier_id) if id_ is not None]
+    for prepared in new:
+        ids[prepared.tenant] += [id_ for id_ in (prepared.thread.thread_id, prepared.earlier_id) if id_ is not None]
     return ids
 
 
@@ -168,7 +170,7 @@ def _refuse_stored(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> 
     """Raises IdConflict if one of the threads is stored."""
     if not thread_ids:
         return
-    ids = [encode_key(one, "thread_id") for one in thread_ids]
-    given: object = ids if sql.dialect == "postgresql" else dumps(ids)
-    if sql.fetch(_STORED[sql.dialect], {"tenant": tenant.key, "ids": given}):
+    ids = [encode_key(thread_id, "thread_id") for thread_id in thread_ids]
+    id_list: object = ids if sql.dialect == "postgresql" else dumps(ids)
+    if sql.fetch(_STORED[sql.dialect], {"tenant": tenant.key, "ids": id_list}):
         raise IdConflict("thread", "", f"one of {len(thread_ids)} new threads is stored already, under an earlier id")

@@ -66,8 +66,8 @@ def record_score(sql: WriteSql, tenant: Tenant, record: Feedback, idempotency_ke
 def _find(sql: WriteSql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback | None:
     if idempotency_key is not None:
         same = and_(feedback.c.run_id == record.run_id, feedback.c.idempotency_key == idempotency_key)
-        if (found := _find_one(sql, tenant, same)) is not None:
-            return found
+        if (earlier := _find_one(sql, tenant, same)) is not None:
+            return earlier
     return _find_one(sql, tenant, feedback.c.feedback_id == record.feedback_id)
 
 
@@ -78,7 +78,7 @@ def _find_one(sql: WriteSql, tenant: Tenant, which: ColumnElement[bool]) -> Feed
 
 
 def _require_same(earlier: Feedback, record: Feedback) -> None:
-    contents = (one.model_dump(include=_CONTENT) for one in (earlier, record))
+    contents = (score.model_dump(include=_CONTENT) for score in (earlier, record))
     if not same_json(*contents):
         taken = earlier.feedback_id or ""
         raise IdConflict("feedback", taken, f"id {taken!r}: is feedback already, with another content")
@@ -212,7 +212,7 @@ async def list_scores(
     key = ("created_at", "feedback_id")
 
     def read(sql: ReadSql) -> Page[Feedback]:
-        found = fetch_rows(sql, statement, limit, *key, newest_first=True)
-        return to_page(found, lambda row: to_feedback(scope.tenant, row), *key)
+        rows = fetch_rows(sql, statement, limit, *key, newest_first=True)
+        return to_page(rows, lambda row: to_feedback(scope.tenant, row), *key)
 
     return await scope.read(read)

@@ -38,10 +38,10 @@ def _names(sql: ReadSql, window: Window, name: str) -> set[str]:
 
 def get_message(sql: ReadSql, window: Window, message_id: str) -> ChatMessage:
     find_path(sql, window)
-    found = find_message(sql, window, message_id)
-    if found is None:
+    message = find_message(sql, window, message_id)
+    if message is None:
         raise MessageNotFound(window.thread_id, message_id)
-    return found
+    return message
 
 
 _FIND = """
@@ -56,6 +56,6 @@ _OF_USER = """
 def find_messages(sql: ReadSql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
     """The messages with that id. The index of message ids begins with the two columns of the condition."""
     statement = _FIND.replace("{of_user}", "" if tenant.user is None else _OF_USER)
-    given = {"tenant": tenant.key, "user": tenant.user, "message_id": encode_text(message_id)}
-    places = sql.fetch(statement, given)
-    return [one for thread, branch, seq in places for one in load_range(sql, tenant, thread, branch, seq, seq)]
+    parameters = {"tenant": tenant.key, "user": tenant.user, "message_id": encode_text(message_id)}
+    places = sql.fetch(statement, parameters)
+    return [message for thread, branch, seq in places for message in load_range(sql, tenant, thread, branch, seq, seq)]

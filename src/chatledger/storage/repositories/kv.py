@@ -75,10 +75,10 @@ def _require_scope(sql: ReadSql, tenant: Tenant, place: KvPlace, *, lock: bool =
     if place.kind == "thread":
         thread_id = decode_text(place.scope_id)
         own = own_thread(tenant, thread_id)
-        found = select(threads.c.thread_id).where(own)
+        thread = select(threads.c.thread_id).where(own)
         if lock:
-            found = found.with_for_update(read=True, key_share=True)
-        if sql.execute(found).one_or_none() is None:
+            thread = thread.with_for_update(read=True, key_share=True)
+        if sql.execute(thread).one_or_none() is None:
             raise ThreadNotFound(thread_id)
 
 
@@ -117,9 +117,9 @@ def first_pages(
     for at in range(0, len(names), _SCOPES_AT_ONCE):
         for row in sql.execute(_first_rows(sql.dialect, tenant, names[at : at + _SCOPES_AT_ONCE], limit)).mappings():
             rows[row["kind"], row["scope_id"], row["namespace"]].append(row)
-    found = {names: take(own, limit) for names, own in rows.items()}
+    rows_of = {names: take(own, limit) for names, own in rows.items()}
     return {
-        scope: to_page(found[_names(place)], lambda row: to_value(tenant, row), "key")
+        scope: to_page(rows_of[_names(place)], lambda row: to_value(tenant, row), "key")
         for scope, place in places.items()
     }
 
@@ -142,8 +142,8 @@ def _first_rows(dialect: str, tenant: Tenant, scopes: Iterable[tuple[str, ...]],
     scope = ("kind", "scope_id", "namespace")
     number = func.row_number().over(partition_by=[kv.c[name] for name in scope], order_by=kv.c.key).label("number")
     key = [kv.c[name] for name in (*scope, "key")]
-    found = select(*key, number, size_of(dialect, [kv.c.value]).label(SIZE))
-    near = found.where(kv.c.tenant_id == tenant.name, or_(*wanted)).subquery("near")
+    sized_rows = select(*key, number, size_of(dialect, [kv.c.value]).label(SIZE))
+    near = sized_rows.where(kv.c.tenant_id == tenant.name, or_(*wanted)).subquery("near")
     first = select(near).where(near.c.number <= limit + 1).subquery("first")
     total = func.sum(first.c[SIZE]).over(order_by=(first.c.number, *(first.c[name] for name in scope)), rows=(None, 0))
     count = func.count().over(partition_by=[first.c[name] for name in scope]).label(FOUND)
@@ -179,14 +179,14 @@ def merge_value(
     """
     _require_scope(sql, tenant, place, lock=True)
     while True:
-        found = _hold(sql, tenant, place, key)
-        version = 0 if found is None else found.version
+        earlier = _hold(sql, tenant, place, key)
+        version = 0 if earlier is None else earlier.version
         if expected not in (None, version):
             raise VersionConflict("value", expected or 0, version, key=key)
-        if found is not None and not isinstance(found.value, dict):
+        if earlier is not None and not isinstance(earlier.value, dict):
             raise InvalidArgument("key", f"{key!r} holds a value that is no object, which put can replace")
-        merged = values if found is None else {**found.value, **values}
-        write = make_write(key, merged, 0 if found is None else None, named="key", argument="value")
+        merged = values if earlier is None else {**earlier.value, **values}
+        write = make_write(key, merged, 0 if earlier is None else None, named="key", argument="value")
         refuse_too_large(write, maximum)
         now = datetime.now(UTC)
         if (written := store(sql, tenant, place, write, now)) is not None:
@@ -206,9 +206,9 @@ def delete_value(sql: WriteSql, tenant: Tenant, place: KvPlace, key: str, expect
     if expected is not None:
         statement = statement.where(kv.c.version == expected)
     while not sql.execute(statement).rowcount:
-        found = version_of(sql, tenant, place, encode_key(key, "key"))
-        if expected is not None and found != expected:
-            raise VersionConflict("value", expected, found, key=key)
-        if not found:
+        version = version_of(sql, tenant, place, encode_key(key, "key"))
+        if expected is not None and version != expected:
+            raise VersionConflict("value", expected, version, key=key)
+        if not version:
             return False
     return True

@@ -36,8 +36,8 @@ def _key(tenant: Tenant, run_id: str) -> Any:
 
 def find_run(sql: ReadSql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Run | None:
     """With `hold`, nobody can delete the run before the transaction ends."""
-    found = select(runs).where(_key(tenant, run_id))
-    held = found.with_for_update(read=True, key_share=True) if hold else found
+    statement = select(runs).where(_key(tenant, run_id))
+    held = statement.with_for_update(read=True, key_share=True) if hold else statement
     row = sql.execute(held).mappings().one_or_none()
     return None if row is None else to_run(tenant, row)
 
@@ -49,11 +49,11 @@ async def find_runs(scope: Scope, run_ids: Sequence[str]) -> dict[str, Run]:
 
 
 def _find_runs(sql: ReadSql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Run]:
-    found: dict[str, Run] = {}
+    runs_by_id: dict[str, Run] = {}
     for some in chunks(run_ids):
         rows = sql.execute(select(runs).where(owned_each(runs, tenant), runs.c.run_id.in_(some))).mappings()
-        found |= {row["run_id"]: to_run(tenant, row) for row in rows}
-    return found
+        runs_by_id |= {row["run_id"]: to_run(tenant, row) for row in rows}
+    return runs_by_id
 
 
 def _lock_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Run | None:
@@ -85,12 +85,12 @@ def _complete(sql: WriteSql, tenant: Tenant, stored: Run, run: Run) -> Run:
     """Fill in the fields that the stored run lacks."""
     new: dict[str, Any] = {}
     for name in ("agent", "model", "input", "metadata"):
-        earlier, given = getattr(stored, name), getattr(run, name)
-        if given is None:
+        earlier, wanted = getattr(stored, name), getattr(run, name)
+        if wanted is None:
             continue
         if earlier is None:
-            new[name] = given
-        elif not same_json(earlier, given):
+            new[name] = wanted
+        elif not same_json(earlier, wanted):
             raise RunConflict(run.run_id, f"was started with another {name}")
     if new:
         encrypted = encrypt_values(tenant, runs, new, run_id=run.run_id)
@@ -162,9 +162,9 @@ def _list_of_status(
     scanned = near.cte("scanned")
     end = select(func.max(scanned.c.run_id).label("last_id"), func.count().label("scanned")).select_from(scanned)
     matching = select(scanned.c.run_id).where(scanned.c.status == status).order_by(scanned.c.run_id).limit(limit + 1)
-    ends, found = end.subquery("ends"), matching.subquery("found")
-    own = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == found.c.run_id)
-    joined = ends.outerjoin(found.join(runs, own), true())
+    ends, with_status = end.subquery("ends"), matching.subquery("found")
+    own = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == with_status.c.run_id)
+    joined = ends.outerjoin(with_status.join(runs, own), true())
     rows = fetch_rows(sql, select(runs, ends).select_from(joined), limit, "run_id")
     last_id, count = rows.rows[0]["last_id"], rows.rows[0]["scanned"]
     own_rows = [{name: row[name] for name in runs.c.keys()} for row in rows.rows if row["run_id"] is not None]  # noqa: SIM118

@@ -62,15 +62,15 @@ def _answers(messages: Sequence[ChatMessage], index: int) -> bool:
     return index < len(messages) and messages[index].role == "tool"
 
 
-def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
+def _is_same(stored: ChatMessage, sent: ChatMessage) -> bool:
     """Whether the content is equal, and the id and the run if the sender gives them."""
-    return encode_message(stored) == encode_message(_filled(given, stored))
+    return encode_message(stored) == encode_message(_filled(sent, stored))
 
 
-def _filled(given: ChatMessage, stored: ChatMessage) -> ChatMessage:
+def _filled(sent: ChatMessage, stored: ChatMessage) -> ChatMessage:
     """The message with the id and the run of the stored one, where the sender gives none."""
-    filled = {name: getattr(stored, name) for name in ("message_id", "run_id") if getattr(given, name) is None}
-    return given.model_copy(update=filled)
+    filled = {name: getattr(stored, name) for name in ("message_id", "run_id") if getattr(sent, name) is None}
+    return sent.model_copy(update=filled)
 
 
 def part(sql: WriteSql, window: Window, request: AppendRequest) -> Appended:
@@ -98,19 +98,19 @@ def _find_equal(sql: WriteSql, window: Window, request: AppendRequest) -> Append
     return None
 
 
-def _was_same(gone: Gone, stored: ChatMessage, given: ChatMessage) -> bool:
+def _was_same(gone: Gone, stored: ChatMessage, sent: ChatMessage) -> bool:
     """Whether the content is equal, or was before the message was revised or redacted."""
-    own = encode_message(_filled(given, stored))
+    own = encode_message(_filled(sent, stored))
     return encode_message(stored) == own or had(gone, stored, own)
 
 
 def shorten(sql: WriteSql, window: Window, at: int, mark: Mark, rules: RulesLevel) -> Appended:
     """Make a branch that ends at `at`. If the caller names the branch, one that is there already is a repeat."""
-    found = None if window.branch is None else _find_short(sql, window, at)
-    if found is not None:
-        return Appended([], _mark(window, found), at, replayed=True)
-    made = make_fork(sql, window, at, True, mark, rules)
-    return Appended([], _mark(window, find_path(sql, replace(window, branch=made.branch))), at)
+    branch = None if window.branch is None else _find_short(sql, window, at)
+    if branch is not None:
+        return Appended([], _mark(window, branch), at, replayed=True)
+    fork = make_fork(sql, window, at, True, mark, rules)
+    return Appended([], _mark(window, find_path(sql, replace(window, branch=fork.branch))), at)
 
 
 def _find_short(sql: WriteSql, window: Window, at: int) -> Path | None:
@@ -122,7 +122,7 @@ def _leaving(sql: WriteSql, window: Window, at: int) -> list[Path]:
     """The other branches that share the path up to `at` and no further, in order."""
     path = find_path(sql, window)
     shared = cut(path.segments, 1, at)
-    return [one for one in read_paths(sql, window) if one.branch != path.branch and one.segments[:-1] == shared]
+    return [other for other in read_paths(sql, window) if other.branch != path.branch and other.segments[:-1] == shared]
 
 
 def _mark(window: Window, path: Path) -> windows.Mark:

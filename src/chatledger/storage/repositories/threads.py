@@ -34,8 +34,8 @@ def check_keys(thread: Thread) -> None:
 
 def require_thread(sql: ReadSql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
     """Raises ThreadNotFound. With `lock`, no other transaction can lock the thread until this one ends."""
-    found = select(threads.c.thread_id).where(own_thread(tenant, thread_id))
-    if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
+    statement = select(threads.c.thread_id).where(own_thread(tenant, thread_id))
+    if sql.execute(statement.with_for_update() if lock else statement).one_or_none() is None:
         raise ThreadNotFound(thread_id)
 
 

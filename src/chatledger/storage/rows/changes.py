@@ -121,7 +121,7 @@ def read_body(body: JsonObject, thread_id: str, branch: int) -> ChatMessage:
     """The message of a body, as it stood on `branch`. Raises an error of any kind for a text that is not a body."""
     cells, seq = body["message"], int(body["message"]["seq"])
     message = (branch, *(cells.get(name) for name in MESSAGE_COLUMNS))
-    parts, calls = ([(branch, seq, *one) for one in body[name]] for name in ("parts", "calls"))
+    parts, calls = ([(branch, seq, *row) for row in body[name]] for name in ("parts", "calls"))
     (decoded,) = decode_messages(_PLAIN_TENANT, thread_id, [message], parts, calls)
     return decoded
 

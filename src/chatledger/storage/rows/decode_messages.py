@@ -125,7 +125,7 @@ def _is_readable(column: Column[Any], cells: Mapping[str, Any]) -> bool:
     if column.name == "arguments" and cells["arguments_form"] == "object":
         return can_decode(_OBJECT, stored)
     if column.name == "violations":
-        return can_decode(column.type, stored) and all(type(one) is dict for one in decode_json(stored))
+        return can_decode(column.type, stored) and all(type(item) is dict for item in decode_json(stored))
     return can_decode(column.type, stored)
 
 
@@ -190,7 +190,7 @@ def _decode_block(
     """
     defaults = {**_BLANK, "thread_id": thread_id}
     values: list[dict[str, Any]] = []
-    given: list[set[str]] = []
+    set_fields: list[set[str]] = []
     stored_moment: object = None
     moment: datetime | None = None
     for (
@@ -232,7 +232,7 @@ def _decode_block(
             reasoning_form is name is is_error is format_ is residual
             is response_metadata is custom_data is violations is None
         ):  # fmt: skip
-            given.append(_given(often))
+            set_fields.append(_given(often))
             continue
         if reasoning_form is not None:
             parts = _parts_of_one(thread_id, branch, seq, parts_of)
@@ -255,8 +255,8 @@ def _decode_block(
             reasoning_form is None, name is None, is_error is None, format_ is None, residual is None,
             response_metadata is None, custom_data is None, violations is None,
         )  # fmt: skip
-        given.append(_given(often, rarely))
-    return revive_all(ChatMessage, values, given)
+        set_fields.append(_given(often, rarely))
+    return revive_all(ChatMessage, values, set_fields)
 
 
 class HalfStored(StorageError):
@@ -315,7 +315,7 @@ _FLAGS = {0: False, 1: True}
 
 
 def _decode_violations(stored: str) -> list[Violation]:
-    return [build(Violation, one) for one in _LIST.decode(stored)]
+    return [build(Violation, violation) for violation in _LIST.decode(stored)]
 
 
 def _decode_content(form: str, text: str | None, rows: Sequence[Row]) -> str | list[Part]:

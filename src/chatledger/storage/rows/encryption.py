@@ -111,10 +111,10 @@ class EncryptionKeys:
     """
 
     def __init__(self, encryption: KeyRing | Given | None) -> None:
-        given = Given(encryption) if isinstance(encryption, KeyRing) else encryption
-        self._required = given is not None and given.required
-        self._plaintext = given is not None and given.plaintext
-        keys = None if given is None else given.keys
+        settings = Given(encryption) if isinstance(encryption, KeyRing) else encryption
+        self._required = settings is not None and settings.required
+        self._plaintext = settings is not None and settings.plaintext
+        keys = None if settings is None else settings.keys
         self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
         self._marked: set[str] = set()
         self.counts: CellCounts = CellCounts()
@@ -175,16 +175,16 @@ class Encryption:
         encrypted: list[Cells] = []
         count = 0
         for row in rows:
-            made: list[Any] | None = None
+            encrypted_row: list[Any] | None = None
             for index, context in contexts:
                 if (text := row[index]) is None:
                     continue
-                if made is None:
-                    made, where = list(row), before + "".join([netstring(row[at]) for at in place])
+                if encrypted_row is None:
+                    encrypted_row, where = list(row), before + "".join([netstring(row[at]) for at in place])
                 data = cipher.encrypt(text, context + where)
                 count += 1
-                made[index] = header + b2a_base64(data, newline=False).decode("ascii")
-            encrypted.append(row if made is None else tuple(made))
+                encrypted_row[index] = header + b2a_base64(data, newline=False).decode("ascii")
+            encrypted.append(row if encrypted_row is None else tuple(encrypted_row))
         if count:
             self._counts.add(ring.current, count)
         return encrypted
@@ -204,22 +204,22 @@ class Encryption:
         before = self._tenant_place + "".join(map(netstring, key))
         decrypted: list[Row] = []
         for row in rows:
-            made: list[Any] | None = None
+            decrypted_row: list[Any] | None = None
             for index, context in contexts:
                 if (stored := row[index]) is None:
                     continue
-                if made is None:
-                    made, where = list(row), before + "".join([netstring(row[at]) for at in place])
+                if decrypted_row is None:
+                    decrypted_row, where = list(row), before + "".join([netstring(row[at]) for at in place])
                 try:
                     if cipher is not None and stored.startswith(header):
-                        made[index] = cipher.decrypt(_from_base64(stored[size:]), context + where)
+                        decrypted_row[index] = cipher.decrypt(_from_base64(stored[size:]), context + where)
                     else:
-                        made[index] = self._decrypt(ring, stored, cells[index] + where)
+                        decrypted_row[index] = self._decrypt(ring, stored, cells[index] + where)
                 except ValueError:
                     raise _not_authentic(_key_id(stored), describe(cells[index] + where)) from None
                 except (TypeError, AttributeError):  # SQLite stores bytes in a column of text
                     raise _not_encrypted(describe(cells[index] + where)) from None
-            decrypted.append(row if made is None else made)
+            decrypted.append(row if decrypted_row is None else decrypted_row)
         return decrypted
 
     def ring(self) -> TenantKeys:
@@ -324,11 +324,11 @@ def _key_id(stored: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[Mapping[int, str], tuple[int, ...]]:
+def _layout(table: str, columns: tuple[str, ...], known: int) -> tuple[Mapping[int, str], tuple[int, ...]]:
     """The index of each encrypted column with the beginning of its place, and the indexes of the other key columns."""
     encrypted = [name for name in ENCRYPTED.get(table, ()) if name in columns]
     cells = {columns.index(name): netstring(table) + netstring(name) for name in encrypted}
-    key = [column.name for column in TABLES[table].primary_key][1 + given :] if cells else []
+    key = [column.name for column in TABLES[table].primary_key][1 + known :] if cells else []
     return cells, tuple(columns.index(name) for name in key)
 
 
@@ -350,20 +350,20 @@ def decrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **ke
 
     Raises DamagedCell, and EncryptionError, also for ciphertext if there are no keys.
     """
-    given, values = {**values, **key}, dict(values)
+    cells, values = {**values, **key}, dict(values)
     columns = [name for name in ENCRYPTED.get(table.name, ()) if values.get(name) is not None]
     if tenant.encryption is None:
         for name in columns:
             if type(cell := values[name]) is Ciphertext:
-                raise _no_keys(table, name, cell, _key_of(table, given))
+                raise _no_keys(table, name, cell, _key_of(table, cells))
     elif columns:
         # Core has decoded the cells that are not encrypted. Encode them again, so that `decrypt` can check them.
         row = tuple(_stored(table, name, values[name]) for name in columns)
-        (decrypted,) = tenant.encryption.decrypt(table.name, columns, [row], *_key_of(table, given))
+        (decrypted,) = tenant.encryption.decrypt(table.name, columns, [row], *_key_of(table, cells))
         values |= {name: _decoded(table, name, text) for name, text in zip(columns, decrypted, strict=True)}
     for name, value in values.items():
         if type(value) is Undecoded or (type(value) is str and name in table.c and holds_no_text(table.c[name].type)):
-            raise damaged_cell(table, name, given)
+            raise damaged_cell(table, name, cells)
     return values
 
 
@@ -405,7 +405,11 @@ def to_model(
 
 def damaged_cell(table: Table, column: str, row: Mapping[str, Any]) -> DamagedCell:
     """`row` holds the values of the primary key, decoded; those that are missing are left out of the error."""
-    key = {one.name: row[one.name] for one in table.primary_key if one.name != "tenant_id" and one.name in row}
+    key = {
+        key_column.name: row[key_column.name]
+        for key_column in table.primary_key
+        if key_column.name != "tenant_id" and key_column.name in row
+    }
     return DamagedCell(table.name, column, key, holds(table.c[column].type))
 
 
@@ -417,8 +421,8 @@ def _no_keys(table: Table, column: str, cell: Ciphertext, key: Sequence[Any]) ->
 
 def _key_of(table: Table, values: Mapping[str, Any]) -> list[Any]:
     """The primary key without the tenant, as stored."""
-    found = [values[column.name] for column in table.primary_key if column.name != "tenant_id"]
-    return [encode_text(value) if isinstance(value, str) else value for value in found]
+    key = [values[column.name] for column in table.primary_key if column.name != "tenant_id"]
+    return [encode_text(value) if isinstance(value, str) else value for value in key]
 
 
 def _stored(table: Table, column: str, value: Any) -> Any:

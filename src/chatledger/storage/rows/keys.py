@@ -76,14 +76,14 @@ class KeyRing:
 
     def of(self, tenant: str) -> TenantKeys:
         """The keys that are derived for the tenant. A ring remembers those of some tenants."""
-        if (found := self._derived.get(tenant)) is not None:
-            return found
+        if (remembered := self._derived.get(tenant)) is not None:
+            return remembered
         own = {name: derive_key(key, _CELL, encode_text(tenant)) for name, key in self._keys.items()}
         ciphers = self._first | {header_of(name): Cipher(key) for name, key in own.items()}
         if len(self._derived) >= _TENANTS:
             self._derived.clear()
-        self._derived[tenant] = made = TenantKeys(self.current, header_of(self.current), ciphers)
-        return made
+        self._derived[tenant] = keys = TenantKeys(self.current, header_of(self.current), ciphers)
+        return keys
 
 
 Keys: TypeAlias = Callable[[str], KeyRing | None]
@@ -194,7 +194,7 @@ def read_keys(path: str | os.PathLike[str]) -> Keys:
 def _read_rings(file: Path, text: str) -> dict[str, KeyRing]:
     try:  # the errors below are not chained: their texts quote the file, and the quote could be a key
         tenants = json.loads(text)
-        return {tenant: _read_ring(**given) for tenant, given in tenants.items()}
+        return {tenant: _read_ring(**ring) for tenant, ring in tenants.items()}
     except (AttributeError, TypeError, ValueError, binascii.Error):
         form = '{"default": {"current": "k1", "keys": {"k1": "base64 of 32 bytes"}}}'
         raise EncryptionError("no-key", f"{file} does not hold keys as {form}") from None

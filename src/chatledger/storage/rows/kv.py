@@ -21,5 +21,5 @@ def to_value(tenant: Tenant, row: Any) -> KvValue:
     """Raises DamagedCell and EncryptionError."""
     fields = decrypt_values(tenant, kv, {name: row[name] for name in row if name != "value"})
     value = decrypt_json(tenant, kv, "value", row)
-    given = {name: fields[name] for name in ("key", "version", "updated_at")}
-    return to_model(KvValue, kv, row, {**given, "value": value})
+    plain = {name: fields[name] for name in ("key", "version", "updated_at")}
+    return to_model(KvValue, kv, row, {**plain, "value": value})

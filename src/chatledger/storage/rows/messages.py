@@ -118,7 +118,7 @@ def encode_message(message: ChatMessage, message_id: str | None = None) -> Encod
     reasoning_form, reasoning = _encode_reasoning(message.reasoning)
     calls, run_id = message.tool_calls, message.run_id
     message_id = message_id if message.message_id is None else message.message_id
-    given = (
+    columns = (
         None if message_id is None else encode_key(message_id, "message_id"),
         encode_text(message.role),
         _text_or_none(message.name),
@@ -135,7 +135,7 @@ def encode_message(message: ChatMessage, message_id: str | None = None) -> Encod
         encode_json(message.custom_data),
     )
     return EncodedMessage(
-        given,
+        columns,
         tuple(_numbered(content, reasoning)) if content or reasoning else (),
         tuple([(idx, *_encode_call(call)) for idx, call in enumerate(calls)]) if calls else (),
     )
@@ -160,7 +160,7 @@ def is_long_batch(messages: Sequence[Any], beside: Any = None) -> bool:
     for message in messages if type(messages) in (list, tuple) else ():
         if issubclass(type(message), ChatMessage):
             try:
-                pending += [one for one in _long_fields(message.__dict__) if one is not None]
+                pending += [value for value in _long_fields(message.__dict__) if value is not None]
             except KeyError:  # a copy without validation
                 continue
     while pending and left > 0:
@@ -176,7 +176,7 @@ def is_long_batch(messages: Sequence[Any], beside: Any = None) -> bool:
         elif issubclass(kind, Put):
             pending.append(item.value)
         elif issubclass(kind, Model):  # a part or a call
-            pending += [one for one in item.__dict__.values() if one is not None]
+            pending += [value for value in item.__dict__.values() if value is not None]
     return left <= 0
 
 
@@ -189,8 +189,8 @@ def is_encoded_alike(message: ChatMessage, other: ChatMessage) -> bool:
     """Whether `encode_message` gives the same for both. Nearly all fields are None or a text, and need no encoding."""
     fields, others = message.__dict__, other.__dict__
     for name in _GIVEN_FIELDS:
-        one, two = fields[name], others[name]
-        if one is not two and (type(one) is not str or type(two) is not str or one != two):
+        own, two = fields[name], others[name]
+        if own is not two and (type(own) is not str or type(two) is not str or own != two):
             return encode_message(message) == encode_message(other)
     return True
 

@@ -45,10 +45,10 @@ def hmac_of(secret: str, message: bytes) -> str:
 
 def find_secret(sql: ReadSql, tenant: Tenant, name: Name) -> str | None:
     """None if nothing has needed it yet. Raises DamagedCell and EncryptionError."""
-    found = sql.execute(select(tenants.c[name]).where(tenants.c.tenant_id == tenant.name)).mappings().one_or_none()
-    if found is None or found[name] is None:
+    row = sql.execute(select(tenants.c[name]).where(tenants.c.tenant_id == tenant.name)).mappings().one_or_none()
+    if row is None or row[name] is None:
         return None
-    secret: str = decrypt_values(tenant, tenants, dict(found), tenant_id=tenant.name)[name]
+    secret: str = decrypt_values(tenant, tenants, dict(row), tenant_id=tenant.name)[name]
     if _FORM.fullmatch(secret) is None:
         raise damaged_cell(tenants, name, {})
     return secret
@@ -58,19 +58,19 @@ def make_secret(sql: WriteSql, tenant: Tenant, name: Name) -> str:
     """The secret, made if there is none, in a transaction. Of two that make it at once, the later one waits for the
     earlier one, and gets its secret.
     """
-    found = find_secret(sql, tenant, name)
-    if found is not None:
-        return found
+    earlier = find_secret(sql, tenant, name)
+    if earlier is not None:
+        return earlier
     new: dict[str, Any] = {name: new_secret()}
     if name == "digest_secret":
         new = encrypt_values(tenant, tenants, new, tenant_id=tenant.name)
     insert = postgresql.insert(tenants) if sql.dialect == "postgresql" else sqlite.insert(tenants)
     values = insert.values(tenant_id=tenant.name, **new)
-    kept = {name: func.coalesce(tenants.c[name], values.excluded[name])}
-    sql.execute(values.on_conflict_do_update(index_elements=[tenants.c.tenant_id], set_=kept))
-    made = find_secret(sql, tenant, name)
-    assert made is not None
-    return made
+    first_secret = {name: func.coalesce(tenants.c[name], values.excluded[name])}
+    sql.execute(values.on_conflict_do_update(index_elements=[tenants.c.tenant_id], set_=first_secret))
+    secret = find_secret(sql, tenant, name)
+    assert secret is not None
+    return secret
 
 
 # --- Tombstones -------------------------------------------------------------------------------------------------------
@@ -113,12 +113,12 @@ def find_erased(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> str
     if sql.dialect == "postgresql":
         rows = sql.fetch(_ERASED_AMONG, {"tenant": tenant.key, "subjects": list(ids)})
         return next((ids[old] for (old,) in rows), None)
-    found = sql.fetch(_ON_SQLITE, {"tenant": tenant.key, "subjects": dumps(list(ids))})
-    for secret in [secret for _, secret in found if secret is not None]:
+    buried = sql.fetch(_ON_SQLITE, {"tenant": tenant.key, "subjects": dumps(list(ids))})
+    for secret in [secret for _, secret in buried if secret is not None]:
         keyed = {hmac_of(secret, old.encode()): id_ for old, id_ in ids.items()}
-        found = [*found, *sql.fetch(_ON_SQLITE, {"tenant": tenant.key, "subjects": dumps(list(keyed))})]
+        buried = [*buried, *sql.fetch(_ON_SQLITE, {"tenant": tenant.key, "subjects": dumps(list(keyed))})]
         ids |= keyed
-    return next((ids[subject] for subject, _ in found if subject is not None), None)
+    return next((ids[subject] for subject, _ in buried if subject is not None), None)
 
 
 def refuse_erased(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> None:

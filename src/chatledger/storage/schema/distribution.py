@@ -86,8 +86,8 @@ def _tables(connection: Connection, schema: str) -> dict[str, bool]:
     if not has_citus(connection):
         return {}
     rows = connection.execute(text(_TABLES), {"schema": schema, "names": _NAMES}).all()
-    found = {row.relname: bool(row.distributed) for row in rows}
-    return {name: found[name] for name in _NAMES if name in found}
+    is_distributed = {row.relname: bool(row.distributed) for row in rows}
+    return {name: is_distributed[name] for name in _NAMES if name in is_distributed}
 
 
 def _has_rows(connection: Connection, table: str) -> bool:

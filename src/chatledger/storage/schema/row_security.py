@@ -163,8 +163,8 @@ def _tables(connection: Connection, schema: str | None) -> list[_TableSecurity]:
 
 def _views(connection: Connection, schema: str) -> list[str]:
     """The views of ours that the schema has: an older revision, which a downgrade may have left, has fewer."""
-    found = connection.execute(text(_VIEWS), {"schema": schema, "names": list(VIEWS)}).scalars()
-    return [f'"{schema}"."{name}"' for name in found]
+    views = connection.execute(text(_VIEWS), {"schema": schema, "names": list(VIEWS)}).scalars()
+    return [f'"{schema}"."{name}"' for name in views]
 
 
 def _secure(table: str, owner: str) -> Sequence[str]:

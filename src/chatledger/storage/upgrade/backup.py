@@ -126,18 +126,20 @@ def _copy(source: str, target: Path, progress: Progress | None) -> None:
             progress(total - remaining, total)
 
     with (
-        closing(sqlite3.connect(file_uri(source, "rw"), uri=True, timeout=BUSY_TIMEOUT)) as one,
+        closing(sqlite3.connect(file_uri(source, "rw"), uri=True, timeout=BUSY_TIMEOUT)) as original,
         closing(sqlite3.connect(target)) as other,
     ):
-        one.execute("BEGIN")  # a read transaction: without it the copy would start over after each commit of others
-        one.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-        one.backup(other, pages=PAGES, progress=step)
+        original.execute(
+            "BEGIN"
+        )  # a read transaction: without it the copy would start over after each commit of others
+        original.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        original.backup(other, pages=PAGES, progress=step)
         other.execute("PRAGMA journal_mode = WAL")
 
 
 def _require_whole(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
-        found += [f"{row[0]} row {row[1]} has no {row[2]}" for row in connection.execute("PRAGMA foreign_key_check")]
-    if found != ["ok"]:
-        raise StorageError(f"the copy is damaged, as its source may be: {found[-1]}")
+        problems = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
+        problems += [f"{row[0]} row {row[1]} has no {row[2]}" for row in connection.execute("PRAGMA foreign_key_check")]
+    if problems != ["ok"]:
+        raise StorageError(f"the copy is damaged, as its source may be: {problems[-1]}")

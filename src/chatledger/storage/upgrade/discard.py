@@ -43,43 +43,43 @@ class Allowed(NamedTuple):
 NOTHING = Allowed()
 
 
-def require_nothing_lost(connection: Connection, schema: str | None, found: str, to: str, allowed: Allowed) -> None:
-    """Raises StorageError, with the counts, if the way from revision `found` down to `to` would discard what is not
+def require_nothing_lost(connection: Connection, schema: str | None, current: str, to: str, allowed: Allowed) -> None:
+    """Raises StorageError, with the counts, if the way from revision `current` down to `to` would discard what is not
     allowed. Removed and revised messages never are: in no older schema can a position be without a message.
     """
     counts = {
         name: connection.exec_driver_sql(query).scalar_one()
-        for name, query in queries(found, to, schema).items()
+        for name, query in queries(current, to, schema).items()
         if name == _REMOVED or not (allowed.tombstones if name in _TOMBSTONES else allowed.values)
     }
     if removed := counts.pop(_REMOVED, 0):
         branches = f"{removed:,} branch" + ("" if removed == 1 else "es")
         raise StorageError(
-            f"messages were removed or revised on {branches}, which no older schema can express: stay at {found}; "
+            f"messages were removed or revised on {branches}, which no older schema can express: stay at {current}; "
             "nothing was changed"
         )
     lost = {name: count for name, count in counts.items() if count}
     if lost:
         raise StorageError(
-            f"revision {to} has no place for what this database has at revision {found}: "
+            f"revision {to} has no place for what this database has at revision {current}: "
             f"{'; '.join(_counted(name, count) for name, count in lost.items())}; nothing was changed. {_advice(lost)}"
         )
 
 
-def queries(found: str, to: str, schema: str | None) -> dict[str, str]:
-    """The queries that count what the way from revision `found` down to `to` discards, by table or column."""
+def queries(current: str, to: str, schema: str | None) -> dict[str, str]:
+    """The queries that count what the way from revision `current` down to `to` discards, by table or column."""
     lowest = "" if to == "base" else to
-    names = [name for revision, added in ADDED.items() if lowest < revision <= found for name in added]
+    names = [name for revision, added in ADDED.items() if lowest < revision <= current for name in added]
     apart = {_REMOVED, *_TOMBSTONES}  # they count by themselves, even if the whole table goes
     counted = [name for name in names if name in apart or "." not in name or name.partition(".")[0] not in names]
     return {name: _query(name, schema) for name in counted}
 
 
-def comment(found: str, to: str, schema: str | None) -> str:
+def comment(current: str, to: str, schema: str | None) -> str:
     """The queries for a person to run, as a comment in SQL; empty if the revision has a place for everything."""
-    lines = [f"-- {query};" for query in queries(found, to, schema).values()]
+    lines = [f"-- {query};" for query in queries(current, to, schema).values()]
     if lines:
-        lines.insert(0, f"-- What a database at revision {found} would lose on the way down to {to}:")
+        lines.insert(0, f"-- What a database at revision {current} would lose on the way down to {to}:")
     return "".join(f"{line}\n" for line in lines)
 
 

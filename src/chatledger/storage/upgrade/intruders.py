@@ -25,16 +25,16 @@ _TABLES = {table.name for table in metadata.tables.values()} | {VERSION_TABLE}
 def find_intruders(connection: sqlite3.Connection, revision: str | None) -> list[str]:
     """Each of them as `trigger copy_all on messages`. The views of another revision are not known here."""
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-    return [one for row in rows for one in _intruder(*row, is_head=revision == HEAD)]
+    return [intruder for row in rows for intruder in _intruder(*row, is_head=revision == HEAD)]
 
 
-def refuse_intruders(found: Sequence[str], path: str, url: URL | None) -> None:
+def refuse_intruders(intruders: Sequence[str], path: str, url: URL | None) -> None:
     """Raises StorageError, unless the URL allows them."""
-    if not found or (url is not None and url.query.get(PARAMETER) == "allow"):
+    if not intruders or (url is not None and url.query.get(PARAMETER) == "allow"):
         return
     raise StorageError(
-        f"{path} has what is not of chatledger's schema and would run with it: {', '.join(found[:5])}; drop it, or if "
-        f"you made it yourself, open sqlite:///{path}?{PARAMETER}=allow"
+        f"{path} has what is not of chatledger's schema and would run with it: {', '.join(intruders[:5])}; drop it, or "
+        f"if you made it yourself, open sqlite:///{path}?{PARAMETER}=allow"
     )
 
 

@@ -311,7 +311,11 @@ def _copy(path: str, beginning: str) -> None:
     target = next((name for name in names if stands_there(name) is None), None)
     if target is None:
         raise StorageError(f"there are {_MOST_COPIES} copies such as {beginning}.bak; delete those of no use")
-    with new_file(target) as made, closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(made)) as copy:
+    with (
+        new_file(target) as unfinished,
+        closing(sqlite3.connect(path)) as source,
+        closing(sqlite3.connect(unfinished)) as copy,
+    ):
         source.backup(copy)
 
 

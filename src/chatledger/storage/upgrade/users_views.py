@@ -43,13 +43,13 @@ ORDER BY 1
 """The views that read one of the names, which are tables, views or `table.column`, and the views that read those."""
 
 
-def require_no_readers(connection: Connection, schema: str, found: str, to: str) -> None:
-    """Raises StorageError with the names of the users' views that the way from revision `found` to `to` would break."""
-    names = _dropped(found, to)
+def require_no_readers(connection: Connection, schema: str, current: str, to: str) -> None:
+    """Raises StorageError with the names of the users' views that the way from revision `current` to `to` breaks."""
+    names = _dropped(current, to)
     if not names:
         return
-    given = {"schema": schema, "names": names, "ours": list(VIEWS)}
-    readers = connection.execute(text(_READERS), given).scalars().all()
+    parameters = {"schema": schema, "names": names, "ours": list(VIEWS)}
+    readers = connection.execute(text(_READERS), parameters).scalars().all()
     if readers:
         raise StorageError(
             f"this migration drops or replaces what these views read: {', '.join(readers)}; drop and create them again:"
@@ -57,8 +57,10 @@ def require_no_readers(connection: Connection, schema: str, found: str, to: str)
         )
 
 
-def _dropped(found: str, to: str) -> Sequence[str]:
+def _dropped(current: str, to: str) -> Sequence[str]:
     """The views that are dropped on the way, even if made anew; on the way down the tables and columns too."""
-    low, high = sorted((found, "" if to == "base" else to))
-    lists = [MADE_ANEW, ADDED] if high == found else [MADE_ANEW]
-    return [name for one in lists for revision, names in one.items() if low < revision <= high for name in names]
+    low, high = sorted((current, "" if to == "base" else to))
+    lists = [MADE_ANEW, ADDED] if high == current else [MADE_ANEW]
+    return [
+        name for revisions in lists for revision, names in revisions.items() if low < revision <= high for name in names
+    ]

@@ -76,14 +76,14 @@ def require_schema_name(schema: str) -> str:
 def read_status(connection: Connection, schema: str | None) -> SchemaStatus:
     if not inspect(connection).has_table(VERSION_TABLE, schema=schema):
         return status_of(None)
-    found = connection.execute(text(f"SELECT * FROM {_prefix(schema)}{VERSION_TABLE}")).mappings().first()
-    row: Mapping[str, Any] = {} if found is None else dict(found)
+    version = connection.execute(text(f"SELECT * FROM {_prefix(schema)}{VERSION_TABLE}")).mappings().first()
+    row: Mapping[str, Any] = {} if version is None else dict(version)
     encrypted = row.get("encrypted_at") is not None  # a column that older revisions lack
     return replace(status_of(row.get("version_num")), rls=row_security.is_on(connection, schema), encrypted=encrypted)
 
 
-def status_of(found: str | None) -> SchemaStatus:
-    return SchemaStatus(found, HEAD)
+def status_of(revision: str | None) -> SchemaStatus:
+    return SchemaStatus(revision, HEAD)
 
 
 def require_usable(status: SchemaStatus, command: str) -> None:

@@ -133,10 +133,10 @@ class AppendQueue:
         error of an append that a group refused.
         """
         try:
-            given = await waiter.slot
-            if isinstance(given, ChatLedgerError):
-                raise given
-            return given
+            outcome = await waiter.slot
+            if isinstance(outcome, ChatLedgerError):
+                raise outcome
+            return outcome
         except asyncio.CancelledError:
             waiting = self._waiting.get(waiter.request.thread)
             if waiter.group is not None:
@@ -156,7 +156,7 @@ class AppendQueue:
         """Each append waits within its own limit, however long the one before it takes."""
         self._alarm, now = None, time.monotonic()
         for waiting in self._waiting.values():
-            for waiter in [one for one in waiting if one.until <= now and not one.slot.done()]:
+            for waiter in [late for late in waiting if late.until <= now and not late.slot.done()]:
                 waiting.remove(waiter)
                 waiter.slot.set_result(_waited_too_long(waiter, self._appends.timeout))
         later = [waiter.until for waiting in self._waiting.values() for waiter in waiting]
@@ -252,18 +252,18 @@ class AppendQueue:
         if self._rejudging or not self._left:
             return
         taken = [self._left.popleft()]
-        while self._left and sum([len(one.waiters) for one in (*taken, self._left[0])]) <= GROUP:
+        while self._left and sum([len(left.waiters) for left in (*taken, self._left[0])]) <= GROUP:
             taken.append(self._left.popleft())
-        group = [waiter for one in taken for waiter in one.waiters if not waiter.slot.cancelled()]
+        group = [waiter for left in taken for waiter in left.waiters if not waiter.slot.cancelled()]
         if not group:
-            for one in taken:
-                one.statement.end()
+            for left in taken:
+                left.statement.end()
             self._rejudge()
             return
         self._rejudging = True
         task = asyncio.create_task(self._appends.rejudge([waiter.request for waiter in group]))
         _WaiterGroup(group, task)
-        task.add_done_callback(partial(self._finish_rejudged, group, [one.statement for one in taken]))
+        task.add_done_callback(partial(self._finish_rejudged, group, [left.statement for left in taken]))
 
     def _finish_rejudged(
         self, group: Sequence[_WaitingAppend], statements: Sequence[_Statement], task: asyncio.Task[Shared]
@@ -360,12 +360,12 @@ class QueueSlot:
     async def __aenter__(self) -> Self:
         entered = self._queue.enter(self._request)
         if isinstance(entered, _WaitingAppend):
-            given = await self._queue.wait(entered)
+            outcome = await self._queue.wait(entered)
             self.unanswered = entered.unanswered
-            if isinstance(given, Appended):
-                self.appended = given
+            if isinstance(outcome, Appended):
+                self.appended = outcome
                 return self
-            entered = given
+            entered = outcome
         self._statement = entered
         return self
 

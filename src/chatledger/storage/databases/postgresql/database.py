@@ -202,8 +202,8 @@ class PostgresqlDatabase(OpenDatabase):
     @property
     def attributes(self) -> Mapping[str, str | int]:
         url = self._engine.url
-        given = {"db.namespace": url.database, "server.address": url.host, "server.port": url.port}
-        return {"db.system.name": "postgresql", **{name: value for name, value in given.items() if value is not None}}
+        address = {"db.namespace": url.database, "server.address": url.host, "server.port": url.port}
+        return {"db.system.name": "postgresql", **{name: value for name, value in address.items() if value is not None}}
 
     @property
     def queue_length(self) -> int:

@@ -104,7 +104,7 @@ def looks_statement(requests: Iterable[AppendRequest]) -> tuple[str, dict[str, A
     """The statement and its parameters, for `Looks`."""
     asked = list(requests)
     numbers = _numbers_of(asked)
-    ids = list(dict.fromkeys((numbers[_seen_branch(one)], id_) for one in asked for id_ in one.message_ids))
+    ids = list(dict.fromkeys((numbers[_seen_branch(request)], id_) for request in asked for id_ in request.message_ids))
     branches = [key for key, _ in numbers]
     return _LOOKS, {
         "tenant": asked[0].tenant.key,
@@ -113,7 +113,7 @@ def looks_statement(requests: Iterable[AppendRequest]) -> tuple[str, dict[str, A
         "users": [user for _, user in numbers],
         "ids_numbers": [number for number, _ in ids],
         "ids": [id_ for _, id_ in ids],
-        "runs": list(dict.fromkeys(run for one in asked for run in one.runs)),
+        "runs": list(dict.fromkeys(run for request in asked for run in request.runs)),
     }
 
 
@@ -143,23 +143,23 @@ class Looks:
         self._numbers = _numbers_of(requests)
         self._found: dict[int, _BranchRows] = defaultdict(_BranchRows)
         self._threads: dict[str, str] = {}  # of each run that exists
-        for one in rows:
-            self._take(one)
+        for of_arm in rows:
+            self._take(of_arm)
 
-    def _take(self, one: Row) -> None:
-        number, arm = divmod(one[0], _ARMS)
-        found = self._found[number]
+    def _take(self, row: Row) -> None:
+        number, arm = divmod(row[0], _ARMS)
+        of_branch = self._found[number]
         if arm == _RUN:
-            run, thread = _RUN_TEXT(one)
+            run, thread = _RUN_TEXT(row)
             self._threads[run] = thread
         elif arm == HEADER:
-            found.head = one
+            of_branch.head = row
         elif arm == MESSAGE:
-            found.messages[one[_ID + 1]] = MESSAGE_OF(one)
+            of_branch.messages[row[_ID + 1]] = MESSAGE_OF(row)
         elif arm == PART:
-            found.parts.append(PART_OF(one))
+            of_branch.parts.append(PART_OF(row))
         else:
-            found.calls.append(CALL_OF(one))
+            of_branch.calls.append(CALL_OF(row))
 
     def refuse_foreign_run(self, request: AppendRequest) -> None:
         """Raises RunConflict."""
@@ -172,22 +172,25 @@ class Looks:
 
     def seen(self, request: AppendRequest) -> Preflight:
         """What a preflight of the request sees. Raises DamagedCell and EncryptionError."""
-        found = self._of(request)
-        if found.head is None:
+        of_branch = self._of(request)
+        if of_branch.head is None:
             return read_preflight(request, [])
-        stored = [found.messages[id_] for id_ in request.message_ids if id_ in found.messages]
+        stored = [of_branch.messages[id_] for id_ in request.message_ids if id_ in of_branch.messages]
         ids = [(message[_ID], message[0], message[_SEQ]) for message in stored]
-        return read_preflight(request, [(*_preflight(found.head), *one) for one in ids or [(None, None, None)]])
+        return read_preflight(
+            request, [(*_preflight(of_branch.head), *ids_of_message) for ids_of_message in ids or [(None, None, None)]]
+        )
 
     def stored(self, request: AppendRequest) -> list[ChatMessage]:
         """The stored messages that have an id of the batch, in the order of the batch. Raises EncryptionError,
         DamagedCell and HalfStored.
         """
-        found = self._of(request)
-        messages = [found.messages[id_] for id_ in request.message_ids if id_ in found.messages]
+        of_branch = self._of(request)
+        messages = [of_branch.messages[id_] for id_ in request.message_ids if id_ in of_branch.messages]
         where = {(message[0], message[_SEQ]) for message in messages}
         parts, calls = (
-            sorted([one for one in rows if (one[0], one[1]) in where], key=_IDX) for rows in (found.parts, found.calls)
+            sorted([row for row in rows if (row[0], row[1]) in where], key=_IDX)
+            for rows in (of_branch.parts, of_branch.calls)
         )
         return decode_messages(request.tenant, request.thread_id, messages, parts, calls)
 
@@ -196,6 +199,6 @@ def _preflight(head: Row) -> tuple[Any, ...]:
     """The columns of a preflight before those of an id."""
     user_id, rules, encrypted, lineage, stamp, absent, last_role, open_calls, partial_seq = _HEAD_TEXT(head)
     branch, active_branch, forked, last_seq = _HEAD_NUMBERS(head)
-    stamp, absent, partial_seq = (None if one is None else int(one) for one in (stamp, absent, partial_seq))
+    stamp, absent, partial_seq = (None if text is None else int(text) for text in (stamp, absent, partial_seq))
     facts = (user_id, rules, active_branch, forked, encrypted is not None, branch, lineage, stamp, absent)
     return *facts, last_seq, last_role, open_calls, partial_seq

@@ -60,9 +60,9 @@ class SqliteDatabase(OpenDatabase):
         if self._readers is None:
             context = copy_context()
             return await self._writer.submit(lambda sql: context.run(work, sql))
-        given: list[T] = []
-        await asyncio.wrap_future(self._readers.submit(self._read, work, given))
-        return given.pop()
+        result: list[T] = []
+        await asyncio.wrap_future(self._readers.submit(self._read, work, result))
+        return result.pop()
 
     async def write(self, tenant: Tenant, work: Callable[[WriteSql], T], *, single: bool = False) -> T:
         return await self._writer.submit(work)
@@ -148,8 +148,8 @@ class SqliteDatabase(OpenDatabase):
             raise RunAgain
         return planned.finish(planned.plans, self._tips)
 
-    def _read(self, work: Callable[[ReadSql], T], given: list[T]) -> None:
-        """In a reader's thread, on the thread's own connection. The result goes into `given` and is not returned:
+    def _read(self, work: Callable[[ReadSql], T], result: list[T]) -> None:
+        """In a reader's thread, on the thread's own connection. The result goes into `result` and is not returned:
         otherwise the idle thread could keep a page alive after its caller has dropped it.
         """
         try:
@@ -159,7 +159,7 @@ class SqliteDatabase(OpenDatabase):
                 self._own.connection = SqliteConnection(self._path, read_only=True, timeout=self.timeout)
                 self._connections.append(self._own.connection)
             with self._own.connection.transaction() as sql:
-                given.append(work(sql.reading()))
+                result.append(work(sql.reading()))
         except Exception as error:
             ours = translate(error)
             if ours is None:
@@ -178,10 +178,10 @@ class _Readers:
         self._others = FairPool(READERS - 1, "chatledger-reader", most_of_caller=1)
         self._latest: Future[Any] | None = None
 
-    def submit(self, work: Callable[P, T], *given: P.args, **options: P.kwargs) -> Future[T]:
+    def submit(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Future[T]:
         if self._latest is not None and not self._latest.done():
-            return self._others.submit(partial(work, *given, **options))
-        self._latest = future = self._first.submit(copy_context().run, partial(work, *given, **options))
+            return self._others.submit(partial(work, *arguments, **options))
+        self._latest = future = self._first.submit(copy_context().run, partial(work, *arguments, **options))
         return future
 
     def shutdown(self) -> None:
