@@ -14,9 +14,9 @@ def load(place: str, what: str) -> Any:
     """
     module, name = place.split(":")
     try:
-        found = importlib.import_module(module)
+        annex = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise MissingExtra(error.name, what) from None
-    return getattr(found, name)
+    return getattr(annex, name)

@@ -41,10 +41,10 @@ class Kind:
             return
         if self.later is not None and is_of(value, self.later):
             return
-        given = repr(value) if value is None or (self.words and isinstance(value, str)) else type(value).__name__
-        if given in [known.__name__ for known in self.types]:  # the blocking Ledger, where the other one is meant
-            given = f"{type(value).__module__}.{given}"
-        raise InvalidArgument(name, f"must be {self.expected}, not {given}")
+        shown = repr(value) if value is None or (self.words and isinstance(value, str)) else type(value).__name__
+        if shown in [known.__name__ for known in self.types]:  # the blocking Ledger, where the other one is meant
+            shown = f"{type(value).__module__}.{shown}"
+        raise InvalidArgument(name, f"must be {self.expected}, not {shown}")
 
 
 def is_of(value: object, place: str) -> bool:

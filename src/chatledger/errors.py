@@ -105,12 +105,12 @@ _LONGEST = 200
 """Characters of a given text that an error repeats."""
 
 
-def _text(given: object, form: str = "") -> str:
+def _text(value: object, form: str = "") -> str:
     """A number in that form, or another value as Python writes it. The end of a long text is left out."""
-    if isinstance(given, str) and len(given) > _LONGEST:
-        return f"{given[:_LONGEST]!r}…"
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]!r}…"
     try:
-        return format(given, form) if isinstance(given, int) else repr(given)
+        return format(value, form) if isinstance(value, int) else repr(value)
     except ValueError:  # Python writes no number of more than 4,300 digits
         return "a number of more than 4,300 digits"
 
@@ -436,7 +436,10 @@ class NothingToSend(FormatError):
         seqs: dict[str, list[int | None]] = {}
         for seq, reason in reasons:
             seqs.setdefault(reason, []).append(seq)
-        why = "; ".join(f"{_first_seqs(found)}: {reason}" for reason, found in seqs.items()) or "there is no message"
+        why = (
+            "; ".join(f"{_first_seqs(reason_seqs)}: {reason}" for reason, reason_seqs in seqs.items())
+            or "there is no message"
+        )
         super().__init__(f"nothing to send as {format!r}, which needs a message of the user or the assistant: {why}")
         self.format = format
         self.reasons = tuple(reasons)

@@ -164,7 +164,7 @@ class Ledger(Repositories):
                 observers.append(telemetry.observe(database.counters, attributes, queue_length))
             observer = Observers(observers) if len(observers) > 1 else next(iter(observers), None)
             listens = options.pooler == "session"
-            _log.info("encryption: %s", "on" if keys.given else "off")
+            _log.info("encryption: %s", "on" if keys.are_there else "off")
             guard = Guard(database, standby, keys, observer, notify=notify, listens=listens)
             return observed(cls, "", observer)(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 

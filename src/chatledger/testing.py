@@ -99,7 +99,9 @@ class _Check:
             self._note(where, "lenient rules do not read it as strict rules do, without losses")
         self._identity(where, payload, decoded.messages)
         self._detection(where, payload)
-        messages = [self._stored(f"{where}, message {index}", one) for index, one in enumerate(decoded.messages)]
+        messages = [
+            self._stored(f"{where}, message {index}", message) for index, message in enumerate(decoded.messages)
+        ]
         messages = _numbered(messages)
         for cut, window in _windows(messages):
             self._written(f"{where}, messages {cut}", window)
@@ -237,8 +239,8 @@ class _Check:
     def _decode(
         self, where: str, payload: object, *, rules: Any, refusals: type[Exception] | tuple[type[Exception], ...] = ()
     ) -> Decoded | None:
-        found = self._call(where, f"decode at {rules}", lambda: self.codec.decode(payload, rules=rules), refusals)
-        return found if isinstance(found, Decoded) else None
+        outcome = self._call(where, f"decode at {rules}", lambda: self.codec.decode(payload, rules=rules), refusals)
+        return outcome if isinstance(outcome, Decoded) else None
 
     def _call(
         self,

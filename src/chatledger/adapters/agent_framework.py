@@ -114,7 +114,7 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
             return []
         messages = _objects(history)
         if self.skip_excluded:
-            messages = [one for one in messages if not one.additional_properties.get("_excluded", False)]
+            messages = [message for message in messages if not message.additional_properties.get("_excluded", False)]
         return messages
 
     async def save_messages(
@@ -207,7 +207,9 @@ class _Batch:
 
     def rows_after(self, stored: Sequence[Any]) -> list[ChatMessage]:
         """The rows of the messages that the end of the history does not have yet, as the framework finds them."""
-        new = filter_new_messages([_Dumped.of(one) for one in stored], [_Dumped.of(one) for one in self.sources])
+        new = filter_new_messages(
+            [_Dumped.of(message) for message in stored], [_Dumped.of(message) for message in self.sources]
+        )
         return [row for rows in self.rows[len(self.rows) - len(new) :] for row in rows]
 
 
@@ -291,10 +293,10 @@ class LedgerSessionStore(_SessionStore):
         snapshot of an unknown version, and for a state that the framework cannot restore.
         """
         self.validate_session_id(session_id)
-        found = await self._ledger.kv.get(self._scope, session_id)
-        if found is None:
+        value = await self._ledger.kv.get(self._scope, session_id)
+        if value is None:
             return None
-        snapshot = found.value
+        snapshot = value.value
         if not isinstance(snapshot, dict) or snapshot.get("version") != _VERSION:
             raise ValueError("the snapshot of this session is not of a version that this release knows")
         return AgentSession.from_dict(snapshot)

@@ -133,7 +133,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """The sessions of an app, or of its user, without events. The session that was updated last comes last."""
         sessions = await self._sessions(await self._places(app_name, user_id))
-        sessions.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
+        sessions.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
         return ListSessionsResponse(sessions=sessions)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
@@ -249,13 +249,13 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """All values of each scope; none of a thread that does not exist."""
         values: dict[KvScope, dict[str, Any]] = {}
         for scope, page in (await self._ledger.kv.list_many(scopes, limit=_PAGE)).items():
-            values[scope] = {one.key: one.value for one in page}
+            values[scope] = {value.key: value.value for value in page}
             while page.next_cursor is not None:
                 try:
                     page = await self._ledger.kv.list(scope, limit=_PAGE, cursor=page.next_cursor)
                 except ThreadNotFound:  # deleted since
                     page = Page([])
-                values[scope] |= {one.key: one.value for one in page}
+                values[scope] |= {value.key: value.value for value in page}
         return values
 
     async def _places(self, app_name: str, user_id: str | None) -> dict[SessionNames, float]:
@@ -328,10 +328,10 @@ def _rows(event: Event, place: SessionNames, rules: RulesLevel) -> list[ChatMess
 def _events(history: History, written: Sequence[Written]) -> list[Event]:
     """The events, written without measuring losses."""
     events = []
-    for one in written:
-        seq = history.messages[one.rows[0]].seq
+    for event in written:
+        seq = history.messages[event.rows[0]].seq
         try:
-            events.append(as_model(one.write(), f"seq {seq}"))
+            events.append(as_model(event.write(), f"seq {seq}"))
         except EncodeError as error:
             _LOGGER.warning("An event is left out that ADK refuses, at %s", error)
     return events

@@ -47,10 +47,10 @@ async def project(
     require(STR, thread_id=thread_id)
     require(STR_OR_NONE, run_id=run_id, user_id=user_id)
     require(RULES, rules=rules)
-    given = decoded(messages)
+    rows = decoded(messages)
     owned = ledger if user_id is None else ledger.user(user_id)
 
-    made = NewThread(rules=rules)
+    new_thread = NewThread(rules=rules)
     return await settled(
-        owned.messages.sync(thread_id, given, create=made, run_id=run_id, rules=rules, on_difference="branch")
+        owned.messages.sync(thread_id, rows, create=new_thread, run_id=run_id, rules=rules, on_difference="branch")
     )

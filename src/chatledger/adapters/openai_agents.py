@@ -198,7 +198,7 @@ class ChatLedgerSession:
     def _shortened(self, message: ChatMessage, items: Sequence[Item]) -> list[ChatMessage]:
         """The message with the first of its items: one message, or several of another format's. None for no items."""
         messages = self._decode(items)
-        return [_anew(one, message) for one in messages[:1]] + messages[1:]
+        return [_anew(row, message) for row in messages[:1]] + messages[1:]
 
     async def _delete(self) -> None:
         with suppress(ThreadNotFound):
@@ -222,7 +222,9 @@ class ChatLedgerSession:
             except ThreadNotFound:
                 return _CompactionSnapshot([], True, _nothing_to_replace)
             places = [
-                _ItemPlace(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(_items([one]))
+                _ItemPlace(idx, n, item)
+                for idx, message in enumerate(history)
+                for n, item in enumerate(_items([message]))
             ]
             if len(places) >= limit or history.previous_cursor is None:
                 break
@@ -248,13 +250,13 @@ class ChatLedgerSession:
     async def _replace(self, transaction: Transaction, suffix: _Suffix, expired: Callable[[Item], bool] | None) -> None:
         cut, *others = suffix.messages
         removed = await rewind_to(scope_of(transaction), self.session_id, (cut.seq or 1) - 1)
-        if [_identity(one) for one in removed] != [_identity(one) for one in suffix.messages]:
+        if [_identity(message) for message in removed] != [_identity(message) for message in suffix.messages]:
             raise _Moved
         head = _items([cut])[: suffix.first]
         if expired is not None and await self._prune(transaction, expired):
             head = list(dropwhile(expired, head))
-        without_items = [one for one in others if not _items([one])]
-        back = [*self._shortened(cut, head), *(_anew(one, one) for one in without_items)]
+        without_items = [message for message in others if not _items([message])]
+        back = [*self._shortened(cut, head), *(_anew(message, message) for message in without_items)]
         await append_within(transaction, self.session_id, [*back, *suffix.output], rules=self._rules)
 
     async def _atomic_replace_items(self, items: list[Item]) -> bool:
@@ -272,7 +274,7 @@ class ChatLedgerSession:
         removed: Sequence[ChatMessage] = []
         with suppress(ThreadNotFound):
             removed = await transaction.messages.rewind(self.session_id, None)
-        back = [_anew(one, one) for one in removed if not _items([one])]
+        back = [_anew(message, message) for message in removed if not _items([message])]
         await append_within(transaction, self.session_id, [*back, *messages], rules=self._rules, create=True)
 
     async def _prune(self, transaction: Transaction, expired: Callable[[Item], bool]) -> bool:
@@ -356,7 +358,7 @@ def _identity(message: ChatMessage) -> tuple[str | None, list[Item]]:
 
 def _anew(message: ChatMessage, stored: ChatMessage) -> ChatMessage:
     """The message as one to append, with the id and the other fields of the stored one that its items do not tell."""
-    kept = {name: getattr(stored, name) for name in _KEPT}
+    fields = {name: getattr(stored, name) for name in _KEPT}
     if stored.state == "partial":  # its writer abandoned it
-        kept["state"] = "interrupted"
-    return copy_with(message, {**kept, **dict.fromkeys(("thread_id", "branch", "seq")), "violations": []})
+        fields["state"] = "interrupted"
+    return copy_with(message, {**fields, **dict.fromkeys(("thread_id", "branch", "seq")), "violations": []})

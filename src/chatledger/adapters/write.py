@@ -111,8 +111,8 @@ async def append_within(
     """
 
     async def first(piece: Sequence[ChatMessage]) -> Appended:
-        made = NewThread(rules=rules) if create else False
-        return await transaction.messages.append(thread_id, piece, rules=rules, expected=expected, create=made)
+        new_thread = NewThread(rules=rules) if create else False
+        return await transaction.messages.append(thread_id, piece, rules=rules, expected=expected, create=new_thread)
 
     try:
         return await first(messages)

@@ -88,7 +88,8 @@ def _describe(error: Exception) -> str:
     if type(error).__name__ == "ValidationError":  # Pydantic's; its name avoids an import
         problems = error.errors()  # type: ignore[attr-defined]
         return "; ".join(
-            f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in problems
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].removeprefix('Value error, ')}"
+            for problem in problems
         )
     return f"unexpected {type(error).__name__}: {error} (--debug prints a traceback)"
 

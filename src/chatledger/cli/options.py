@@ -211,7 +211,7 @@ def require_folder(output: str | None) -> None:
         raise UsageError(f"cannot write {output}: it is a folder")
 
 
-def require_one(given: dict[str, bool]) -> None:
+def require_one(alternatives: dict[str, bool]) -> None:
     """Raises UsageError unless exactly one of the alternatives is given."""
-    if sum(given.values()) != 1:
-        raise UsageError(f"give {' or '.join(given)}" + (", not both" if any(given.values()) else ""))
+    if sum(alternatives.values()) != 1:
+        raise UsageError(f"give {' or '.join(alternatives)}" + (", not both" if any(alternatives.values()) else ""))

@@ -58,5 +58,5 @@ def _words(ctx: Any) -> str:
 
 
 def _like(word: str, names: Sequence[str]) -> str:
-    found = get_close_matches(word, names)
-    return f" Did you mean {', '.join(map(repr, found))}?" if found else ""
+    alike = get_close_matches(word, names)
+    return f" Did you mean {', '.join(map(repr, alike))}?" if alike else ""

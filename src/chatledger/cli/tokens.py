@@ -74,11 +74,11 @@ def add(
 
         caller = Caller(user, admin, tenant, "operator" if operator else scope or "write")
         file = TokenFile.create(tokens)
-        made = file.add(caller, name=name, expires_at=expires)
+        token = file.add(caller, name=name, expires_at=expires)
         if as_json:
-            print_json({"token": made, **_shown(file.entries()[-1])})
+            print_json({"token": token, **_shown(file.entries()[-1])})
         else:
-            print(made)
+            print(token)
             say(f"{tokens} accepts it for {_who(caller)} of tenant {tenant}, with the scope {caller.scope}")
         return ExitCode.OK
 
@@ -90,13 +90,21 @@ def list_tokens(tokens: Annotated[str, _FILE], as_json: Json = False, debug: Deb
     """List the tokens of a file: their ids, whose they are, what they may do, and until when."""
 
     def command() -> int:
-        found = _file(tokens).entries()
+        entries = _file(tokens).entries()
         if as_json:
-            print_list([_shown(entry) for entry in found])
+            print_list([_shown(entry) for entry in entries])
             return ExitCode.OK
         rows = [
-            (one.id, one.name, _who(one.caller), one.caller.scope, one.caller.tenant, one.created_at, _end(one))
-            for one in found
+            (
+                entry.id,
+                entry.name,
+                _who(entry.caller),
+                entry.caller.scope,
+                entry.caller.tenant,
+                entry.created_at,
+                _end(entry),
+            )
+            for entry in entries
         ]
         print_table(("id", "name", "who", "scope", "tenant", "created", "expires"), rows)
         return ExitCode.OK

@@ -204,9 +204,9 @@ def recognise(payload: object) -> Codec:
     format.
     """
     begins = not isinstance(payload, list) or len(payload) <= _FIRST or _recognised(payload[:_FIRST]) is not None
-    found = _recognised(payload) if begins else None
-    if found is not None:
-        return found
+    codec = _recognised(payload) if begins else None
+    if codec is not None:
+        return codec
     raise UnknownFormat(
         None,
         f"no format recognises this {type(payload).__name__}; pass a list of messages, or name its format with format= "
@@ -281,11 +281,11 @@ def find_places(taken: Collection[str]) -> tuple[dict[str, CodecPlace], dict[str
     """The places of formats by name, and why other names cannot be used. Loads no package."""
     from importlib.metadata import entry_points  # takes longer than loading a format, and few programs need it
 
-    found: dict[str, list[CodecPlace]] = {}
+    places_of: dict[str, list[CodecPlace]] = {}
     for point in entry_points(group=GROUP):
-        found.setdefault(point.name, []).append(CodecPlace(point))
+        places_of.setdefault(point.name, []).append(CodecPlace(point))
     places, faults = {}, {}
-    for name, named in found.items():
+    for name, named in places_of.items():
         spelled = " and ".join(sorted({str(place) for place in named}))
         if name in taken:
             faults[name] = f"of {spelled} is not used: the name belongs to chatledger"

@@ -108,8 +108,8 @@ class MessageFile:
     def get_item(self, index_or_name: int | str) -> MessageItem | None:
         """The item at a position, counted from 0, or with a name; None if there is none."""
         if isinstance(index_or_name, str):
-            found = self._contents.find(index_or_name)
-            return None if found is None else found.item
+            entry = self._contents.find(index_or_name)
+            return None if entry is None else entry.item
         items = self.get_items()
         return items[index_or_name] if 0 <= index_or_name < len(items) else None
 
@@ -180,13 +180,13 @@ class MessageFile:
         it has, and then adds nothing.
         """
         self._roster.choose(None)
-        found = self._contents.find(message_name)
-        if found is None or not isinstance(found.item, TextItem):
+        entry = self._contents.find(message_name)
+        if entry is None or not isinstance(entry.item, TextItem):
             raise UnknownItem(message_name)
         self._contents.require_free(name)
         built = FunctionCallBuilder().with_function_name(function_name).with_args(args or {}).with_timeout(timeout)
-        built.with_name(name).with_heading_level(found.item.level_of_calls).build()
-        call = found.item.add_call(built.with_name(name or self._names.next_call(message_name)).build())
+        built.with_name(name).with_heading_level(entry.item.level_of_calls).build()
+        call = entry.item.add_call(built.with_name(name or self._names.next_call(message_name)).build())
         self._names.note([call.name])
         return call
 

@@ -128,25 +128,25 @@ def build(model: type[M], fields: Mapping[str, Any]) -> M:
     return revive(model, {**blank(model), **fields}, set(fields))
 
 
-def revive(model: type[M], values: dict[str, Any], given: set[str]) -> M:
-    """An instance with all its fields in their order. `given` names those that were set, and not left at their default.
+def revive(model: type[M], values: dict[str, Any], fields_set: set[str]) -> M:
+    """An instance with all its fields in their order. `fields_set` names those that somebody set.
 
-    Instances of a frozen model may share `given`: only an assignment adds to it, and copies copy it.
+    Instances of a frozen model may share `fields_set`: only an assignment adds to it, and copies copy it.
     """
     instance = _new(model)
     _set_values(instance, values)
-    _set_given(instance, given)
+    _set_given(instance, fields_set)
     _set_extra(instance, None)
     _set_private(instance, None)
     return instance
 
 
-def revive_all(model: type[M], values: Sequence[dict[str, Any]], given: Iterable[set[str]]) -> list[M]:
-    """As `revive`, for each of the values with its `given`. Loops in C cost less than a call for each instance."""
+def revive_all(model: type[M], values: Sequence[dict[str, Any]], fields_set: Iterable[set[str]]) -> list[M]:
+    """As `revive`, for each of the values with its `fields_set`. Loops in C cost less than a call for each instance."""
     instances: list[M] = list(map(_new, repeat(model, len(values))))
     for put, those in (
         (_set_values, values),
-        (_set_given, given),
+        (_set_given, fields_set),
         (_set_extra, repeat(None)),
         (_set_private, repeat(None)),
     ):
@@ -167,8 +167,8 @@ def copy_with(instance: M, fields: Mapping[str, Any]) -> M:
     """`instance.model_copy(update=fields)`."""
     if instance.__pydantic_private__ is not None:  # of a subclass of the application
         return instance.model_copy(update=fields)
-    given = instance.__pydantic_fields_set__ | fields.keys()
-    return revive(instance.__class__, {**instance.__dict__, **fields}, given)
+    fields_set = instance.__pydantic_fields_set__ | fields.keys()
+    return revive(instance.__class__, {**instance.__dict__, **fields}, fields_set)
 
 
 @lru_cache(maxsize=64)

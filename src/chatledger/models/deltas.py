@@ -186,12 +186,12 @@ class Growing:
             if not self._calls:
                 raise DecodeError("tool_call", "a piece of a call without a name, before any call began")
             return self._calls[-1]
-        found = next((call for call in reversed(self._calls) if call.index == delta.index), None)
-        if found is None or not delta.name:
-            return found
-        if found.stored:  # a name begins a call of another response, unless the id says that it is the same call
-            return found if delta.id and delta.id == found.id else None
-        return None if delta.id and found.id and delta.id != found.id else found
+        earlier = next((call for call in reversed(self._calls) if call.index == delta.index), None)
+        if earlier is None or not delta.name:
+            return earlier
+        if earlier.stored:  # a name begins a call of another response, unless the id says that it is the same call
+            return earlier if delta.id and delta.id == earlier.id else None
+        return None if delta.id and earlier.id and delta.id != earlier.id else earlier
 
 
 def size_of(delta: Delta) -> int:

@@ -16,10 +16,10 @@ from itertools import pairwise
 @lru_cache(maxsize=128)
 def field_descriptions(model: type) -> dict[str, str]:
     """The text after each field of the class and of its bases. Empty if the source is not at hand."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for kind in reversed(model.__mro__):
-        found |= _own(kind)
-    return found
+        texts |= _own(kind)
+    return texts
 
 
 def _own(kind: type) -> dict[str, str]:

@@ -220,21 +220,21 @@ def same_json(left: JsonValue, right: JsonValue) -> bool:
         return True
     pending = [(left, right)]
     while pending:
-        one, other = pending.pop()
-        if one is other:
+        value, other = pending.pop()
+        if value is other:
             continue
-        if isinstance(one, str):
-            if not isinstance(other, str) or one != other:
+        if isinstance(value, str):
+            if not isinstance(other, str) or value != other:
                 return False
-        elif isinstance(one, dict):
-            if not isinstance(other, dict) or list(one) != list(other):
+        elif isinstance(value, dict):
+            if not isinstance(other, dict) or list(value) != list(other):
                 return False
-            pending.extend(zip(one.values(), other.values(), strict=True))
-        elif isinstance(one, list):
-            if not isinstance(other, list) or len(one) != len(other):
+            pending.extend(zip(value.values(), other.values(), strict=True))
+        elif isinstance(value, list):
+            if not isinstance(other, list) or len(value) != len(other):
                 return False
-            pending.extend(zip(one, other, strict=True))
-        elif type(one).__name__ != type(other).__name__ or repr(one) != repr(other):
+            pending.extend(zip(value, other, strict=True))
+        elif type(value).__name__ != type(other).__name__ or repr(value) != repr(other):
             return False
     return True
 
@@ -326,8 +326,8 @@ def _place(parts: Sequence[bytes], in_text: bool) -> int:
     """Where the first long number begins. Each second part is a string."""
     at = 0
     for index, part in enumerate(parts):
-        if index % 2 == in_text and (found := _LONG_NUMBER.search(part)) is not None:
-            return at + found.start()
+        if index % 2 == in_text and (number := _LONG_NUMBER.search(part)) is not None:
+            return at + number.start()
         at += len(part) + 1
     return 0  # digits on both sides of a string, which is no JSON
 

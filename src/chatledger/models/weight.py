@@ -74,17 +74,17 @@ class FairPool:
         self._waiting: dict[Hashable, deque[Callable[[], None]]] = {}
         """The work of each caller, of the one whose turn is next first."""
 
-    def submit(self, work: Callable[..., T], *given: Any) -> Future[T]:
+    def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
         future, context = Future[T](), copy_context()
         with self._lock:
-            self._waiting.setdefault(CALLER.get(), deque()).append(lambda: context.run(_run, future, work, *given))
+            self._waiting.setdefault(CALLER.get(), deque()).append(lambda: context.run(_run, future, work, *arguments))
         self._threads.submit(self._run_next)
         return future
 
     def _run_next(self) -> None:
         """The thread does work until there is none, or none but that of callers whose own threads will take it."""
-        while (found := self._next()) is not None:
-            caller, run = found
+        while (next_work := self._next()) is not None:
+            caller, run = next_work
             run()
             with self._lock:
                 self._running -= Counter([caller])  # which also drops a caller without work
@@ -106,11 +106,11 @@ class FairPool:
         self._threads.shutdown()
 
 
-def _run(future: Future[T], work: Callable[..., T], *given: Any) -> None:
+def _run(future: Future[T], work: Callable[..., T], *arguments: Any) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:
-        future.set_result(work(*given))
+        future.set_result(work(*arguments))
     except BaseException as error:
         future.set_exception(error)
 

@@ -77,10 +77,10 @@ def read_scores(
     key: str,
     by: str,
     moments: tuple[datetime | None, datetime | None],
-    kept: Sequence[ColumnElement[bool]] | None,
+    of_erased: Sequence[ColumnElement[bool]] | None,
 ) -> Sequence[Any]:
     """A row for each group, in one statement. With a key of the metadata, a row for each run, and further statements
-    read the key. `scores` are the current scores, `kept` chooses those of erased threads that count as well.
+    read the key. `scores` are the current scores, `of_erased` chooses those of erased threads that count as well.
     """
     some = select(feedback.c.score).where(feedback.c.tenant_id == tenant.name, feedback.c.key == key).limit(_SAMPLE)
     centre = select(func.avg(some.subquery("some").c.score))
@@ -92,13 +92,13 @@ def read_scores(
     of_run = [runs.c.cost, tokens.label("tokens")]
     joined = each.join(runs, and_(runs.c.tenant_id == tenant.name, runs.c.run_id == each.c.run_id))
     if is_metadata(by):
-        one = literal_column("1", Integer).label("runs")
-        statement = select(runs.c.run_id, one, *of_run, *_columns(each)).select_from(joined)
+        counted = literal_column("1", Integer).label("runs")
+        statement = select(runs.c.run_id, counted, *of_run, *_columns(each)).select_from(joined)
         return with_metadata(sql, tenant, sql.execute(statement).mappings().all(), [by])
     run = select(runs.c[by].label("value"), *of_run, *_columns(each)).select_from(joined).subquery("run")
     grouped: Any = _grouped(sql.dialect, run)
-    if kept is not None:
-        which = [*kept, *in_time(kept_scores.c.created_at, *moments)]
+    if of_erased is not None:
+        which = [*of_erased, *in_time(kept_scores.c.created_at, *moments)]
         grouped = grouped.union_all(_kept(sql.dialect, by, centre.scalar_subquery(), which))
     return sql.execute(grouped).mappings().all()
 
@@ -158,10 +158,10 @@ def compare_rows(rows: Iterable[Any], tenant: Tenant, by: str) -> Sequence[Feedb
     for row in rows:
         value = _value(tenant, by, row)
         groups.setdefault(dumps(value), _ScoreGroup(value)).add(row)
-    found = [group for group in groups.values() if group.count]
-    yes_or_no = all(group.binary == group.count for group in found)
-    shares = all(group.low >= 0 and group.high <= 1 for group in found)
-    ordered = sorted(found, key=lambda group: order(group.value))
+    compared = [group for group in groups.values() if group.count]
+    yes_or_no = all(group.binary == group.count for group in compared)
+    shares = all(group.low >= 0 and group.high <= 1 for group in compared)
+    ordered = sorted(compared, key=lambda group: order(group.value))
     return [group.comparison(yes_or_no=yes_or_no, shares=shares) for group in ordered]
 
 
@@ -231,8 +231,8 @@ async def compare_scores(
     """Raises InvalidArgument for a word that names no group."""
     by, tenant = require_by(by), scope.tenant
     scores = current_scores(*which.of(tenant), columns=("run_id", "score", "created_at"))
-    kept = which.of_kept(tenant)
+    of_erased = which.of_kept(tenant)
     rows = await scope.read(
-        lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept), snapshot=is_metadata(by)
+        lambda sql: read_scores(sql, tenant, scores, key, by, moments, of_erased), snapshot=is_metadata(by)
     )
     return await in_thread(lambda: compare_rows(rows, tenant, by))

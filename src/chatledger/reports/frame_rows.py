@@ -55,8 +55,8 @@ class Chosen:
         return [owned(runs, tenant), *of_run]
 
     def in_time(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
-        found = [] if self.since is None else [moment >= self.since]
-        return found if self.until is None else [*found, moment < self.until]
+        conditions = [] if self.since is None else [moment >= self.since]
+        return conditions if self.until is None else [*conditions, moment < self.until]
 
 
 class OwnThread(NamedTuple):
@@ -115,15 +115,15 @@ def read_threads(
     if after is not None:
         statement = statement.where(tuple_(*_CREATED) > tuple_(literal(after[0], Moment()), literal(after[1], Key())))
     rows = sql.execute(statement.order_by(*_CREATED).limit(THREADS)).mappings().all()
-    found: list[OwnThread] = []
+    read: list[OwnThread] = []
     for row in rows:
         try:
-            found.append(_to_thread(row))
+            read.append(_to_thread(row))
         except ChatLedgerError as error:
             note_damage(error, note)
     if len(rows) < THREADS:
-        return found, None
-    return found, _readable_place(rows[-1])
+        return read, None
+    return read, _readable_place(rows[-1])
 
 
 def _readable_place(row: Any) -> Place:
@@ -158,11 +158,11 @@ class ThreadPiece(NamedTuple):
     segment: Segment
 
 
-def batches_of(found: Sequence[OwnThread]) -> Iterator[list[ThreadPiece]]:
+def batches_of(threads_read: Sequence[OwnThread]) -> Iterator[list[ThreadPiece]]:
     """The positions of the threads in order, at most POSITIONS in a batch."""
     batch: list[ThreadPiece] = []
     left = POSITIONS
-    for thread in found:
+    for thread in threads_read:
         for branch, first, last in thread.segments:
             while first <= last:
                 end = min(last, first + left - 1)
@@ -209,13 +209,13 @@ def _read(
     note: Note,
     condition: str | None = None,
 ) -> Iterator[MessageRow]:
-    conditions, given = _conditions(sql, chosen)
+    conditions, parameters = _conditions(sql, chosen)
     if condition is not None:
         conditions.append(condition)
     rest = _OF_RUN + (f"WHERE {' AND '.join(conditions)}" if conditions else "")
     pieces = [Piece(encode_text(thread.thread_id), *segment) for thread, segment in batch]
     columns = ("x.agent", "x.model", "thread_id", "branch", *MESSAGE_COLUMNS)
-    rows = fetch_pieces(sql, tenant, "messages", columns, pieces, rest, given)
+    rows = fetch_pieces(sql, tenant, "messages", columns, pieces, rest, parameters)
     names = {(row[2], row[3], row[_SEQ + 3]): row[:2] for row in rows}
     decoded = _decode(sql, tenant, pieces, [row[2:] for row in rows], note)
     for key, thread in {encode_text(thread.thread_id): thread for thread, _ in batch}.items():
@@ -237,19 +237,19 @@ _FORMS = [2 + MESSAGE_COLUMNS.index(name) for name in ("content_form", "reasonin
 
 
 def _conditions(sql: WriteSql, chosen: Chosen) -> tuple[list[str], dict[str, Any]]:
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     conditions: list[str] = []
     for name, comparison in (("since", ">="), ("until", "<")):
         moment = getattr(chosen, name)
         if moment is not None:
-            given[name] = moment if sql.dialect == "postgresql" else to_microseconds(moment)
+            parameters[name] = moment if sql.dialect == "postgresql" else to_microseconds(moment)
             conditions.append(f"r.created_at {comparison} :{name}")
     for name in ("model", "agent"):
         value = getattr(chosen, name)
         if value is not None:
-            given[name] = encode_text(value)
+            parameters[name] = encode_text(value)
             conditions.append(f"x.{name} = :{name}")
-    return conditions, given
+    return conditions, parameters
 
 
 def _decode(
@@ -264,26 +264,26 @@ def _decode(
     if any(count for *_, count in forms):
         calls = fetch_pieces(sql, tenant, "tool_calls", ("thread_id", "branch", *CALL_COLUMNS), pieces)
     of_thread = [_by_thread(table, 3) for table in (parts, calls)]
-    found: dict[str, list[ChatMessage]] = {}
+    messages_of: dict[str, list[ChatMessage]] = {}
     for key, own in _by_thread(rows, _SEQ).items():
         read = decode_each(tenant, decode_text(key), own, *(table.get(key, []) for table in of_thread))
-        found[key] = []
+        messages_of[key] = []
         for *_, message in read:
             if isinstance(message, ChatMessage):
-                found[key].append(message)
+                messages_of[key].append(message)
             else:
                 note_damage(message, note)
-    return found
+    return messages_of
 
 
 def _by_thread(rows: Sequence[Row], place: int) -> dict[str, list[Row]]:
     """The rows without their thread, in the order of the column at `place` and the one before it."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    rows_of: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row[0]].append(row[1:])
-    for own in found.values():
+        rows_of[row[0]].append(row[1:])
+    for own in rows_of.values():
         own.sort(key=lambda row: (row[place - 2], row[place - 1]) if place == 3 else row[place])
-    return found
+    return rows_of
 
 
 _RESULT = ("thread_id", "call_branch", "call_seq", "call_idx", "branch", "seq")
@@ -298,7 +298,7 @@ def _read_results(
     calling = [Piece(encode_text(thread.thread_id), *segment) for thread, segment in batch]
     for row in fetch_pieces(sql, tenant, "tool_results", _RESULT, calling, place=("call_branch", "call_seq")):
         thread = own[row[0]]
-        if any(one.branch == row[4] and one.first <= row[5] <= one.last for one in thread.segments):
+        if any(segment.branch == row[4] and segment.first <= row[5] <= segment.last for segment in thread.segments):
             places[row[0], row[4], row[5]] = (thread.thread_id, *row[1:4])
     if not places:
         return {}
@@ -326,17 +326,17 @@ def read_runs(
         conditions.append(runs.c.run_id > after)
     statement = select(runs, threads.c.user_id.label("owner")).join(threads, own).where(*conditions)
     rows = sql.execute(statement.order_by(runs.c.run_id).limit(RUNS)).mappings().all()
-    found: list[RunRow] = []
+    read: list[RunRow] = []
     for row in rows:
         try:
-            found.append(_to_run(tenant, row))
+            read.append(_to_run(tenant, row))
         except ChatLedgerError as error:
             note_damage(error, note)
     if len(rows) < RUNS:
-        return found, None
+        return read, None
     if isinstance(rows[-1]["run_id"], Undecoded):
         raise damaged_cell(runs, "run_id", {})
-    return found, rows[-1]["run_id"]
+    return read, rows[-1]["run_id"]
 
 
 def _to_run(tenant: Tenant, row: Any) -> RunRow:
@@ -347,16 +347,16 @@ def _to_run(tenant: Tenant, row: Any) -> RunRow:
 
 def read_scores(sql: WriteSql, tenant: Tenant, chosen: Chosen, of: Sequence[RunRow], note: Note) -> list[ScoreRow]:
     """The scores of these runs that count, in the order of the runs and of time."""
-    by_id = {one.run.run_id: one for one in of}
+    by_id = {row.run.run_id: row for row in of}
     scores = current_scores(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(list(by_id)))
     ordered = select_scores(scores, tenant).where(*chosen.in_time(scores.c.created_at))
     ordered = ordered.order_by(scores.c.run_id, scores.c.created_at, scores.c.feedback_id)
-    found: list[ScoreRow] = []
+    scored: list[ScoreRow] = []
     for row in sql.execute(ordered).mappings():
         try:
             score = to_feedback(tenant, row)
         except ChatLedgerError as error:
             note_damage(error, note)
         else:
-            found.append(ScoreRow(score, by_id[score.run_id]))
-    return found
+            scored.append(ScoreRow(score, by_id[score.run_id]))
+    return scored

@@ -78,8 +78,8 @@ class _FrameReader:
         while True:
             noted: list[ChatLedgerError] = []
             look_up = partial(read_threads, chosen=self.chosen, after=place, note=noted.append)
-            found, place = await self._read(look_up, noted)
-            for batch in batches_of(found):
+            threads, place = await self._read(look_up, noted)
+            for batch in batches_of(threads):
                 rows = await self._read(partial(read, chosen=self.chosen, batch=batch, note=noted.append), noted)
                 for start in range(0, len(rows), POSITIONS):  # a message may have many calls
                     yield to_batch(rows[start : start + POSITIONS])
@@ -115,10 +115,10 @@ class _FrameReader:
             noted.clear()  # a read whose connection was lost is repeated
             return work(sql, self.scope.tenant)
 
-        found = await self.scope.read(again, snapshot=True)
+        result = await self.scope.read(again, snapshot=True)
         for error in noted:
             self.note(error)
-        return found
+        return result
 
 
 def _raise(error: ChatLedgerError) -> None:
@@ -207,7 +207,7 @@ def _array(pa: Any, column: Sequence[Any], type_: Any) -> Any:
 def _whole(cell: Any) -> Any:
     """The text without halves of surrogate pairs, which UTF-8 cannot express."""
     if isinstance(cell, list):
-        return [_whole(one) for one in cell]
+        return [_whole(element) for element in cell]
     if isinstance(cell, str):
         return cell.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return cell

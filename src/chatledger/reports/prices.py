@@ -72,8 +72,8 @@ def _names(model: str) -> list[tuple[str | None, str]]:
     """The model as it is, and as `provider:model` or `provider/model`."""
     names: list[tuple[str | None, str]] = [(None, model)]
     for mark in ":/":
-        provider, found, name = model.partition(mark)
-        if found and provider and name:
+        provider, separator, name = model.partition(mark)
+        if separator and provider and name:
             names.append((provider, name))
     return names
 

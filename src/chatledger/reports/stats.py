@@ -65,14 +65,14 @@ async def read_stats(
         return _messages(sql, tenant, which), used, _scores(sql, tenant, which)
 
     written, used, scored = await scope.read(work, snapshot=True)
-    found: dict[Any, dict[str, Any]] = {}
+    counts_of: dict[Any, dict[str, Any]] = {}
     for row in (*written, *scored):
         counts = {name: count for name, count in row.items() if name != "value"}
-        found.setdefault(_value(which.by, row["value"]), {}).update(counts)
+        counts_of.setdefault(_value(which.by, row["value"]), {}).update(counts)
     for usage in await summarize_usage(used, tenant, groups, list_price):
         value = None if which.by is None else getattr(usage, which.by)
-        found.setdefault(value, {}).update({name: getattr(usage, name) for name in _OF_RUNS})
-    return [_stats(which.by, value, found[value]) for value in sorted(found, key=order)]
+        counts_of.setdefault(value, {}).update({name: getattr(usage, name) for name in _OF_RUNS})
+    return [_stats(which.by, value, counts_of[value]) for value in sorted(counts_of, key=order)]
 
 
 def _messages(sql: ReadSql, tenant: Tenant, which: StatsFilter) -> Sequence[Any]:

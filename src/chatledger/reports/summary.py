@@ -21,8 +21,8 @@ async def summarize_scores(
     columns = ("key", "score", "created_at")
     scores = select(feedback).where(*chosen).subquery() if events else current_scores(*chosen, columns=columns)
     counted = _in_time(scores, since, until)
-    if (kept := which.of_kept(scope.tenant)) is not None:
-        counted = counted.union_all(_in_time(kept_scores, since, until).where(*kept))  # type: ignore[assignment]
+    if (of_erased := which.of_kept(scope.tenant)) is not None:
+        counted = counted.union_all(_in_time(kept_scores, since, until).where(*of_erased))  # type: ignore[assignment]
     statement = _summary(counted.subquery())
     rows = await scope.read(lambda sql: sql.execute(statement).mappings().all())
     return [FeedbackSummary(**row) for row in rows]

@@ -138,8 +138,8 @@ def read_usage(
 
 def _chosen_runs(dialect: str, tenant: Tenant, which: UsageFilter, groups: Sequence[str]) -> FromClause:
     """A subquery, because PostgreSQL groups by an expression with parameters only under a name."""
-    made = {"user": threads.c.user_id, "day": day_of(dialect, runs.c.started_at)}
-    by = [made.get(word, runs.c.get(GROUPS[word])).label(f"by_{word}") for word in groups if word in GROUPS]  # type: ignore[union-attr]
+    columns_of = {"user": threads.c.user_id, "day": day_of(dialect, runs.c.started_at)}
+    by = [columns_of.get(word, runs.c.get(GROUPS[word])).label(f"by_{word}") for word in groups if word in GROUPS]  # type: ignore[union-attr]
     used = ("run_id", "model", "started_at", "usage_details", "cost", *_TOKENS)
     columns = [
         *by,
@@ -174,13 +174,13 @@ def sum_of_costs(dialect: str, cost: ColumnElement[Any]) -> ColumnElement[Any]:
     return func.sum(cost) if dialect == "postgresql" else func.group_concat(type_coerce(cost, Text))
 
 
-def total_cost(given: Any) -> Decimal | None:
+def total_cost(costs: Any) -> Decimal | None:
     """The exact sum. Raises DamagedCell for a cost that is no decimal number."""
-    if given is None or isinstance(given, Decimal):
-        return given
+    if costs is None or isinstance(costs, Decimal):
+        return costs
     total = Decimal(0)
     try:
-        for cost in str(given).split(","):
+        for cost in str(costs).split(","):
             total = EXACT.add(total, Decimal(cost))
     except InvalidOperation:
         raise damaged_cell(runs, "cost", {}) from None
@@ -260,12 +260,12 @@ def with_metadata(sql: ReadSql, tenant: Tenant, rows: Sequence[Any], by: Sequenc
     portions. Raises LimitExceeded, DamagedCell and EncryptionError.
     """
     keys = [word.removeprefix(METADATA) for word in by if is_metadata(word)]
-    found: dict[str, dict[str, Any]] = {}
+    metadata_of: dict[str, dict[str, Any]] = {}
     known = _Distinct()
     run_ids = [readable(runs, "run_id", row["run_id"]) for row in rows]
     for at in range(0, len(run_ids), _PORTION):
-        found |= _read_metadata(sql, tenant, run_ids[at : at + _PORTION], keys, known)
-    return [{**row, "metadata": found.get(row["run_id"])} for row in rows]
+        metadata_of |= _read_metadata(sql, tenant, run_ids[at : at + _PORTION], keys, known)
+    return [{**row, "metadata": metadata_of.get(row["run_id"])} for row in rows]
 
 
 def _read_metadata(

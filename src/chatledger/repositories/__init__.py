@@ -80,9 +80,9 @@ class Repositories:
             """Make a repository when it is first used: the server makes a view of a user for each request."""
             if name not in REPOSITORIES:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            made = observed(REPOSITORIES[name], name, self._scope.observer)(self._scope)
-            setattr(self, name, made)
-            return made
+            repository = observed(REPOSITORIES[name], name, self._scope.observer)(self._scope)
+            setattr(self, name, repository)
+            return repository
 
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
         """Check every thread in the order of their ids, or only the given one, and yield each with its findings: cells

@@ -50,12 +50,12 @@ class FeedbackRepository:
             refuse_own_fields(feedback, Feedback, "feedback", "its kwargs")
         with refusing("feedback"):
             fields = dict(feedback) if isinstance(feedback, Feedback) else feedback
-            given = Feedback.model_validate(fields, from_attributes=True)
-        record = given.model_copy(
+            validated = Feedback.model_validate(fields, from_attributes=True)
+        record = validated.model_copy(
             update={
-                "feedback_id": given.feedback_id or _feedback_id(given.run_id, idempotency_key),
-                "created_at": given.created_at or datetime.now(UTC),
-                "user_id": self._scope.tenant.seen_by(given.user_id).user_id,
+                "feedback_id": validated.feedback_id or _feedback_id(validated.run_id, idempotency_key),
+                "created_at": validated.created_at or datetime.now(UTC),
+                "user_id": self._scope.tenant.seen_by(validated.user_id).user_id,
             }
         )
         if record.call_index is not None and record.message_id is None:

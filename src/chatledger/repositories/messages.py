@@ -301,13 +301,13 @@ class MessageRepository:
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         require(_ON_DIFFERENCE, on_difference=on_difference)
-        given, losses = await read_messages(self._scope, thread_id, messages, rules, create=create)
-        require_messages(given)
+        sent, losses = await read_messages(self._scope, thread_id, messages, rules, create=create)
+        require_messages(sent)
         if expected is not None:
             read_expected(expected, encode_key(thread_id, "thread_id"), branch)
         options: dict[str, Any] = {"run_id": run_id, "branch": branch, "rules": rules, "on_open_calls": on_open_calls}
         anew = on_difference == "branch"
-        appended = await self._sync(thread_id, given, options, expected=expected, anew=anew, create=create)
+        appended = await self._sync(thread_id, sent, options, expected=expected, anew=anew, create=create)
         return replace(appended, losses=losses) if losses else appended
 
     async def _sync(
@@ -334,24 +334,29 @@ class MessageRepository:
                         raise
                     continue
             with refusing_copies(messages):
-                found = await _encoded(messages, partial(compare, history, messages, replace_synthetic=anew))
-            rest, parts = messages[found.same :], found.difference is not None
-            if found.difference is not None and not anew:
+                compared = await _encoded(messages, partial(compare, history, messages, replace_synthetic=anew))
+            rest, parts = messages[compared.same :], compared.difference is not None
+            if compared.difference is not None and not anew:
                 raise VersionConflict(
-                    "branch", found.same, history.last_seq, found.difference, thread_id=thread_id, branch=history.branch
+                    "branch",
+                    compared.same,
+                    history.last_seq,
+                    compared.difference,
+                    thread_id=thread_id,
+                    branch=history.branch,
                 )
             if not rest and not parts:
                 return Appended([], history.mark, history.last_seq, replayed=True)
             try:
                 if not rest:
-                    return await self._shorten(history, branch, found.after, expected)
+                    return await self._shorten(history, branch, compared.after, expected)
                 make = partial(
                     make_request,
                     self._scope.terms,
                     thread_id,
                     rest,
                     expected=expected or history.mark,
-                    after=After(found.after) if parts else None,
+                    after=After(compared.after) if parts else None,
                     **options,
                 )
                 request = await _encoded(rest, make)
@@ -742,9 +747,9 @@ def _to_be_written(message: ChatMessage | None) -> ChatMessage:
     require(_MESSAGE, message=message)
     if message.role != "assistant":
         raise InvalidArgument("message", f"must have the role assistant, not {message.role!r}")
-    given = next((name for name in ("content", "reasoning", "tool_calls") if getattr(message, name) is not None), None)
-    if given is not None:
-        raise InvalidArgument("message", f"has {given}; the draft takes the content from what it is fed")
+    filled = next((name for name in ("content", "reasoning", "tool_calls") if getattr(message, name) is not None), None)
+    if filled is not None:
+        raise InvalidArgument("message", f"has {filled}; the draft takes the content from what it is fed")
     return message.model_copy(update={"state": "partial"})
 
 

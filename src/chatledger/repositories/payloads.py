@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def read_messages(
     scope: Scope,
     thread_id: str,
-    given: Messages,
+    messages: Messages,
     rules: RulesLevel | None,
     *,
     create: bool | NewThread = False,
@@ -26,14 +26,14 @@ async def read_messages(
     """The messages that an append stores, and what their payload lost. Raises InvalidArgument for a bare text,
     UnknownFormat, DecodeError, and ThreadNotFound.
     """
-    if isinstance(given, Payload):
-        decoded = await _decode(scope, thread_id, given, rules, create)
+    if isinstance(messages, Payload):
+        decoded = await _decode(scope, thread_id, messages, rules, create)
         return decoded.messages, tuple(decoded.losses)
-    if isinstance(given, ChatMessage):
-        return [given], ()
-    if isinstance(given, str):
+    if isinstance(messages, ChatMessage):
+        return [messages], ()
+    if isinstance(messages, str):
         raise InvalidArgument("messages", "is a text, which says not whose it is: pass ChatMessage.user(text)")
-    return given, ()
+    return messages, ()
 
 
 async def _decode(
@@ -52,10 +52,10 @@ async def _decode(
     try:
         return await apart(lambda: codec.decode(value), value)
     except DecodeError:
-        found = await ThreadRepository(scope).find(thread_id)
-        if found is None and not create:
+        stored = await ThreadRepository(scope).find(thread_id)
+        if stored is None and not create:
             raise ThreadNotFound(thread_id) from None
-        thread = found or (create if isinstance(create, NewThread) else None)
+        thread = stored or (create if isinstance(create, NewThread) else None)
         if ((thread and thread.rules) or scope.rules) != "lenient":
             raise
     return await apart(lambda: codec.decode(value, rules="lenient"), value)

@@ -109,10 +109,10 @@ class ThreadRepository:
                 active_at=now if created_at is None else created_at,
             )
         check_keys(thread)
-        made = await self._scope.write(lambda sql: make_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
-        if made.seen is not None:
-            self._scope.learn(encode_key(thread.thread_id, "thread_id"), made.seen)
-        return made.thread
+        created = await self._scope.write(lambda sql: make_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
+        if created.seen is not None:
+            self._scope.learn(encode_key(thread.thread_id, "thread_id"), created.seen)
+        return created.thread
 
     async def copy(
         self,
@@ -144,8 +144,8 @@ class ThreadRepository:
         place = read_place(source, until, named="until")
         copy_id = new_id() if thread_id is None else thread_id
         encode_key(copy_id, "thread_id")
-        given = {} if title is UNSET else {"title": title}
-        return await copy_until(self._scope, source, copy_id, place, branch=branch, fields=given)
+        fields = {} if title is UNSET else {"title": title}
+        return await copy_until(self._scope, source, copy_id, place, branch=branch, fields=fields)
 
     async def get(self, thread_id: str) -> Thread:
         """The thread, with its number of messages and its preview. Raises ThreadNotFound."""
@@ -193,8 +193,8 @@ class ThreadRepository:
         require(INT_OR_NONE, expected=expected)
         if merge and not isinstance(metadata, dict):
             raise InvalidArgument("merge", "needs metadata, the keys to set")
-        given = {"title": title, "metadata": metadata, "rules": rules}
-        values = {name: value for name, value in given.items() if value is not UNSET}
+        fields = {"title": title, "metadata": metadata, "rules": rules}
+        values = {name: value for name, value in fields.items() if value is not UNSET}
         change = ThreadValues(values, None if archived is UNSET else archived, merge, expected)
         tenant = self._scope.tenant
         if rules is not UNSET and rules is not None:

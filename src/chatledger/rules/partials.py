@@ -41,7 +41,7 @@ def complete(
     broken, not_json = [*broken_alone(message), *repeated_calls(Fold(tip), message)], arguments_not_json(message)
     refuse_unless_lenient(level, 0, broken)
     if level == "ordered":
-        refuse_unless_lenient(level, 0, [one.model_copy(update={"rule": "R13"}) for one in not_json])
+        refuse_unless_lenient(level, 0, [violation.model_copy(update={"rule": "R13"}) for violation in not_json])
     broken += [violation for violation in opened if violation.rule == "R8"]
     unanswered = [violation for violation in opened if violation.rule in ("R6", "R7")]
     return interrupted(grow(tip, message, branch=branch)), (*broken, *not_json, *unanswered)

@@ -43,12 +43,12 @@ def _answering(endpoint: Callable[..., Awaitable[Any]], status: int) -> Callable
     """The endpoint with its answer as a response, and with what it has set on the response that FastAPI gives it."""
 
     @wraps(endpoint)
-    async def answer(**given: Any) -> Response:
-        found = await endpoint(**given)
-        if isinstance(found, Response):
-            return found
-        begun = next((one for one in given.values() if isinstance(one, Response)), None)
-        response = await respond(found, (begun and begun.status_code) or status)
+    async def answer(**arguments: Any) -> Response:
+        returned = await endpoint(**arguments)
+        if isinstance(returned, Response):
+            return returned
+        begun = next((argument for argument in arguments.values() if isinstance(argument, Response)), None)
+        response = await respond(returned, (begun and begun.status_code) or status)
         response.headers.update({} if begun is None else begun.headers)
         return response
 

@@ -39,14 +39,14 @@ class DescribedApp(FastAPI):
     """An application whose description says what its error handlers answer."""
 
     def openapi(self) -> dict[str, Any]:
-        made = self.openapi_schema
-        if made is None:
-            made = super().openapi()
-            _add_problems(made)
-            _add_events(made)
-            _add_page_sizes(made, self.state.server.limits.page)
-            _write_bounds_as_integers(made)
-        return made
+        description = self.openapi_schema
+        if description is None:
+            description = super().openapi()
+            _add_problems(description)
+            _add_events(description)
+            _add_page_sizes(description, self.state.server.limits.page)
+            _write_bounds_as_integers(description)
+        return description
 
 
 def operation_id(route: APIRoute) -> str:

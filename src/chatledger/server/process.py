@@ -58,7 +58,7 @@ def app() -> FastAPI:
     load_only(options.formats)
     encryption = None if options.keys is None else Encryption(read_keys(options.keys))
     authenticate: Authenticate = _administrator(options.tenant) if options.tokens is None else TokenFile(options.tokens)
-    made = create_app(
+    application = create_app(
         Ledger.open(options.url, encryption=encryption, notify=True, migrate=False),
         authenticate=authenticate,
         limits=ServerLimits(**options.limits),
@@ -68,12 +68,12 @@ def app() -> FastAPI:
         ids=options.ids,
     )
     if options.tokens is None:
-        made.add_middleware(LocalOnly, socket=options.uds)
-    made.openapi()  # else the first request for it keeps the others waiting
-    _drain_at_signals(made)
+        application.add_middleware(LocalOnly, socket=options.uds)
+    application.openapi()  # else the first request for it keeps the others waiting
+    _drain_at_signals(application)
     _end_with_parent()
     _leave_to_no_collection()
-    return made
+    return application
 
 
 def _leave_to_no_collection() -> None:

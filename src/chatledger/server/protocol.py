@@ -43,8 +43,8 @@ class Protocol(H11Protocol):
     time, and while there are many connections, each new one closes the one that waits the longest for its client.
     """
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.conn: Parser = Parser()
         self._head: asyncio.TimerHandle | None = None
         self._stops = False

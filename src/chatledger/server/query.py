@@ -54,5 +54,5 @@ async def refuse_unknown(request: Request) -> None:
 def names_of(dependant: Dependant) -> Iterator[str]:
     for field in dependant.query_params:
         yield field.alias
-    for one in dependant.dependencies:
-        yield from names_of(one)
+    for dependency in dependant.dependencies:
+        yield from names_of(dependency)

@@ -32,10 +32,10 @@ def listen_at(path: str) -> socket.socket:
 
 def _remove_what_a_dead_server_left(path: str) -> None:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         raise InvalidArgument("uds", f"{path} exists and is no socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         refused = probe.connect_ex(path)

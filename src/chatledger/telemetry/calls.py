@@ -48,11 +48,13 @@ class SlowCalls:
     def begin(self, name: str, thread_id: str | None, shape: Shape) -> End:
         began = time.monotonic()
 
-        def end(error: BaseException | None, found: str | None) -> None:
+        def end(error: BaseException | None, thread_found: str | None) -> None:
             seconds = time.monotonic() - began
             if shape == "call" and seconds >= self._seconds:
                 outcome = "returned" if error is None else f"raised {type(error).__name__}"
-                _log.warning("%s of thread %s %s after %.3f seconds", name, shown(thread_id or found), outcome, seconds)
+                _log.warning(
+                    "%s of thread %s %s after %.3f seconds", name, shown(thread_id or thread_found), outcome, seconds
+                )
 
         return end
 
@@ -66,9 +68,9 @@ class Observers:
     def begin(self, name: str, thread_id: str | None, shape: Shape) -> End:
         ends = [observer.begin(name, thread_id, shape) for observer in self._observers]
 
-        def end(error: BaseException | None, found: str | None) -> None:
-            for one in reversed(ends):
-                one(error, found)
+        def end(error: BaseException | None, thread_found: str | None) -> None:
+            for end_of in reversed(ends):
+                end_of(error, thread_found)
 
         return end
 
@@ -145,8 +147,8 @@ def _thread_finder(function: Callable[..., Any]) -> Callable[[Sequence[Any], Map
     at = names.index("thread_id")
 
     def find(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-        found = args[at] if len(args) > at else kwargs.get("thread_id")
-        return found if isinstance(found, str) else None
+        argument = args[at] if len(args) > at else kwargs.get("thread_id")
+        return argument if isinstance(argument, str) else None
 
     return find
 

@@ -69,14 +69,14 @@ class Instruments:
     def _totals(self, name: str, _: CallbackOptions) -> Iterable[Observation]:
         """The totals by database of all ledgers ever observed, closed ones included, since a counter must not fall."""
         totals = {database: float(ended[name]) for database, ended in self._ended.items()}
-        for one in list(self._open):
-            totals[tuple(one.database.items())] += one.counters.values[name]
+        for ledger in list(self._open):
+            totals[tuple(ledger.database.items())] += ledger.counters.values[name]
         return _observations(totals)
 
     def _queue_lengths(self, _: CallbackOptions) -> Iterable[Observation]:
         lengths: Counter[tuple[tuple[str, str | int], ...]] = Counter()
-        for one in list(self._open):
-            lengths[tuple(one.database.items())] += one.queue_length()
+        for ledger in list(self._open):
+            lengths[tuple(ledger.database.items())] += ledger.queue_length()
         return _observations(lengths)
 
 
@@ -128,15 +128,15 @@ class _ObservedLedger:
         # Between two items, the caller's code runs in its own context, so the span of an iteration is not made current.
         token = None if shape == "iteration" else self._attach(self._put(span))
 
-        def end(error: BaseException | None, found: str | None) -> None:
+        def end(error: BaseException | None, thread_found: str | None) -> None:
             if token is not None:
                 self._detach(token)
             if error is not None:
                 attributes["error.type"] = kind = type(error).__name__
                 span.set_attribute("error.type", kind)
                 span.set_status(self._error)  # without the error's text, which may quote ids and keys
-            elif thread_id is None and found is not None:
-                span.set_attribute(_CONVERSATION, found)
+            elif thread_id is None and thread_found is not None:
+                span.set_attribute(_CONVERSATION, thread_found)
             span.end()
             self._histograms.duration.record(time.perf_counter() - began, attributes)
 

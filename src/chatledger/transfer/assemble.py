@@ -80,8 +80,8 @@ def in_place(
     are_lists = isinstance(get_shape(format), MessageList) and isinstance(get_shape(envelope.format), MessageList)
     if are_lists and list(conversation) == list(keys):
         return Measured(pack(conversation[keys[0]], rest, envelope))
-    kept = {key: value for key, value in rest.items() if key not in keys}
-    return Measured(kept | conversation, [Loss("replaced-key", None, key) for key in rest if key in keys])
+    rest_kept = {key: value for key, value in rest.items() if key not in keys}
+    return Measured(rest_kept | conversation, [Loss("replaced-key", None, key) for key in rest if key in keys])
 
 
 def conversation_object(payload: JsonValue, format: str) -> dict[str, JsonValue]:  # noqa: A002

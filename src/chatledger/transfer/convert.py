@@ -55,8 +55,8 @@ def convert_file(
     shapes = ShapeOfFile(conversion.source, conversion.field)
     if conversion.target not in shape_names():
         get_codec(conversion.target)  # accepts an alias, and raises UnknownFormat before anything is read
-    for found in read_records(stream, field=conversion.field, lines=lines):
-        for record in each_request(found):
+    for outer in read_records(stream, field=conversion.field, lines=lines):
+        for record in each_request(outer):
             yield _converted(record, shapes, conversion, file)
 
 

@@ -37,22 +37,22 @@ class ShapeOfFile:
         refuse_crowded(record)
         if self._asked is not None:
             return self._asked
-        found = recognise_record(record.value, self._field)
+        shape = recognise_record(record.value, self._field)
         if record.item is not None:  # a recording may hold requests to several providers
-            return self._require(found, record)
+            return self._require(shape, record)
         if self._known is None:
-            self._known = self._require(found, record)
-        elif found is not None and not self._is_plain(found, record.value):
-            self._known = found
-        elif found is not None and not self._is_in(self._known, record.value):
-            return found
+            self._known = self._require(shape, record)
+        elif shape is not None and not self._is_plain(shape, record.value):
+            self._known = shape
+        elif shape is not None and not self._is_in(self._known, record.value):
+            return shape
         return self._known
 
-    def _is_plain(self, found: Shape, record: JsonValue) -> bool:
+    def _is_plain(self, shape: Shape, record: JsonValue) -> bool:
         """Whether the record has only texts, which every format reads."""
-        if found.name != DEFAULT_FORMAT:
+        if shape.name != DEFAULT_FORMAT:
             return False
-        messages = take_out(record, found.locate(record, self._field)).payload
+        messages = take_out(record, shape.locate(record, self._field)).payload
         return all(message.keys() == {"role", "content"} and _is_text(message["content"]) for message in messages)
 
     def _is_in(self, shape: Shape, record: JsonValue) -> bool:
@@ -62,14 +62,14 @@ class ShapeOfFile:
         except DecodeError:
             return False
 
-    def _require(self, found: Shape | None, record: Record) -> Shape:
-        if found is None and self._field is not None:
-            found = get_shape(DEFAULT_FORMAT)  # a caller who names the field has messages there
-        if found is None:
+    def _require(self, shape: Shape | None, record: Record) -> Shape:
+        if shape is None and self._field is not None:
+            shape = get_shape(DEFAULT_FORMAT)  # a caller who names the field has messages there
+        if shape is None:
             raise UnknownFormat(
                 None, f"{_description(record.value)} matches no known format{other_lists(record.value)}"
             )
-        return found
+        return shape
 
 
 def _is_text(content: JsonValue) -> bool:
@@ -122,5 +122,5 @@ def _is_crowded(value: JsonValue) -> bool:
         item: Any = pending.pop()
         inner = item.values() if isinstance(item, dict) else item
         count += len(inner)
-        pending += [one for one in inner if isinstance(one, (dict, list))]
+        pending += [element for element in inner if isinstance(element, (dict, list))]
     return count > MOST_VALUES

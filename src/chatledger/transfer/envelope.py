@@ -94,23 +94,23 @@ def pack(payload: JsonValue, rest: Mapping[str, JsonValue], parcel: Parcel | Env
     """The record with this conversation in it."""
     if not parcel.keys:
         return payload
-    given = {parcel.keys[0][0]: payload} if parcel.single else payload
-    return _put_in(rest, parcel.path, parcel.keys, given)
+    conversation = {parcel.keys[0][0]: payload} if parcel.single else payload
+    return _put_in(rest, parcel.path, parcel.keys, conversation)
 
 
 def _put_in(
-    rest: Mapping[str, JsonValue], path: Sequence[str], keys: Places, given: Mapping[str, JsonValue]
+    rest: Mapping[str, JsonValue], path: Sequence[str], keys: Places, conversation: Mapping[str, JsonValue]
 ) -> JsonValue:
     if path:
         inner = rest.get(path[0])
-        joined = _put_in(inner if isinstance(inner, dict) else {}, path[1:], keys, given)
+        joined = _put_in(inner if isinstance(inner, dict) else {}, path[1:], keys, conversation)
         return {**rest, path[0]: joined}
-    items = [(key, value) for key, value in rest.items() if key not in given]
+    items = [(key, value) for key, value in rest.items() if key not in conversation]
     for key, number in keys:
-        if key in given:
-            items.insert(number, (key, given[key]))
+        if key in conversation:
+            items.insert(number, (key, conversation[key]))
     known = {key for key, _ in keys}
-    return dict([*items, *((key, value) for key, value in given.items() if key not in known)])
+    return dict([*items, *((key, value) for key, value in conversation.items() if key not in known)])
 
 
 def to_metadata(rest: Mapping[str, JsonValue], envelope: Envelope) -> dict[str, JsonValue]:
@@ -138,6 +138,6 @@ def from_metadata(metadata: Mapping[str, JsonValue] | None) -> tuple[dict[str, J
     return dict(items), envelope
 
 
-_NAMES = tuple(one.name for one in fields(Envelope))
+_NAMES = tuple(member.name for member in fields(Envelope))
 _REQUIRED = {"format", "container", "file", "imported_at", "index"}
 _DEFAULTS: dict[str, Any] = {"path": (), "keys": (), "single": True, "item": 0, "around": None, "own": None}

@@ -130,7 +130,7 @@ async def read_index(ledger: Ledger, *, since: datetime | None = None, until: da
     """The index of the threads that fit the filters: imported ones in the order of their records, then the others by
     time of creation. The filters are those of `threads.list`.
     """
-    found: list[tuple[tuple[Any, ...], str]] = []
+    placed: list[tuple[tuple[Any, ...], str]] = []
     damaged: list[ChatLedgerError] = []
     arrays = True
     cursor = None
@@ -140,11 +140,11 @@ async def read_index(ledger: Ledger, *, since: datetime | None = None, until: da
         for thread in page:
             imported = from_metadata(thread.metadata)
             arrays = arrays and imported is not None and imported[1].container == "array"
-            found.append((_place(thread, imported[1] if imported else None), thread.thread_id))
+            placed.append((_place(thread, imported[1] if imported else None), thread.thread_id))
         cursor = page.next_cursor
         if cursor is None:
             break
-    return Index([thread_id for _, thread_id in sorted(found)], arrays and bool(found), damaged)
+    return Index([thread_id for _, thread_id in sorted(placed)], arrays and bool(placed), damaged)
 
 
 def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
@@ -155,16 +155,16 @@ def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
 
 async def keep_run_by(ledger: Ledger, index: Index, *, model: str | None, agent: str | None) -> None:
     """Keep the threads of the index that have a run of this model and agent. Reads all runs of the tenant."""
-    found: set[str] = set()
+    with_run: set[str] = set()
     cursor = None
     while True:
         page = await ledger.runs.list(limit=RUNS_PAGE, cursor=cursor)
         index.damaged += page.damaged
-        found.update(run.thread_id for run in page if model in (None, run.model) and agent in (None, run.agent))
+        with_run.update(run.thread_id for run in page if model in (None, run.model) and agent in (None, run.agent))
         cursor = page.next_cursor
         if cursor is None:
             break
-    index.thread_ids = [thread_id for thread_id in index.thread_ids if thread_id in found]
+    index.thread_ids = [thread_id for thread_id in index.thread_ids if thread_id in with_run]
 
 
 async def keep_scored(ledger: Ledger, index: Index, minima: Mapping[str, float]) -> None:
@@ -192,9 +192,9 @@ async def mean_scores(ledger: Ledger, thread_id: str, keys: Sequence[str]) -> di
         page = await ledger.feedback.list(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
         if page.damaged:  # the mean of the readable scores would be wrong
             raise page.damaged[0]
-        for one in page:
-            if one.key in scores:
-                scores[one.key].append(one.score)
+        for score in page:
+            if score.key in scores:
+                scores[score.key].append(score.score)
         cursor = page.next_cursor
         if cursor is None:
             break

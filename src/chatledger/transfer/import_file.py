@@ -70,17 +70,17 @@ async def import_file(
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
     try:
-        found = None
-        for found in read_records(stream, field=options.field, lines=lines):
-            for record in each_request(found):
+        outer = None
+        for outer in read_records(stream, field=options.field, lines=lines):
+            for record in each_request(outer):
                 await importing.add(record)
                 report.stopped = options.stop_on_error and importing.failed
                 if report.stopped or importing.is_another:
                     break
-            on_bytes(found.end)
+            on_bytes(outer.end)
             if report.stopped or importing.is_another:
                 break
-        if found is None:
+        if outer is None:
             report.empty.append(file)
         await importing.finish()
     finally:
@@ -166,14 +166,14 @@ class _FileImport:
     async def _loaded(self) -> None:
         if self._loading is None:
             return
-        gathered, found = await self._loading
+        gathered, stored = await self._loading
         self._loading = None
-        for one in gathered:
-            if found is None:
-                assert one.new is not None
-                self._stored(one.planned, "created", one.planned.count, one.new.violations)
+        for waiting in gathered:
+            if stored is None:
+                assert waiting.new is not None
+                self._stored(waiting.planned, "created", waiting.planned.count, waiting.new.violations)
             else:
-                await self._store(one.record, one.planned, found)
+                await self._store(waiting.record, waiting.planned, stored)
 
     def _refuse(self, record: Record | BadRecord, error: UnknownFormat | DecodeError) -> None:
         """Refuse a file whose first record matches no known format; in a recording, refuse only that request. A record
@@ -201,13 +201,13 @@ class _FileImport:
         """
         others = self._planner.other_ids(record, planned)
         own = {planned.thread_id, planned.earlier_id}
-        found = await find_threads(scope_of(self._ledger), [*(id_ for id_ in own if id_ is not None), *others])
-        if own.isdisjoint(found):
-            twins = [thread for thread in found.values() if from_metadata(thread.metadata) is not None]
+        stored = await find_threads(scope_of(self._ledger), [*(id_ for id_ in own if id_ is not None), *others])
+        if own.isdisjoint(stored):
+            twins = [thread for thread in stored.values() if from_metadata(thread.metadata) is not None]
             if twins:
                 self._report.twins[self._file] = twins[0].thread_id
             return False
-        if planned.earlier_id is None or planned.earlier_id in found:
+        if planned.earlier_id is None or planned.earlier_id in stored:
             return False
         error = await find_difference(self._ledger, planned, self._options.source or self._file)
         if error is not None:
@@ -222,14 +222,14 @@ class _FileImport:
         except DecodeError as error:
             raise type(error)(error.path, error.detail, record=record.index, byte=record.byte) from error
 
-    async def _store(self, record: Record, planned: PlannedThread, found: Mapping[str, Thread]) -> None:
+    async def _store(self, record: Record, planned: PlannedThread, stored: Mapping[str, Thread]) -> None:
         """Store the record in its thread, which an earlier release may have stored under another id."""
         try:
-            if planned.earlier_id in found:
+            if planned.earlier_id in stored:
                 planned = self._planner.plan(record, planned.earlier_id)
-            elif planned.earlier_id is not None and planned.thread_id not in found:
+            elif planned.earlier_id is not None and planned.thread_id not in stored:
                 await self._refuse_erased(planned.earlier_id)
-            thread = found.get(planned.thread_id)
+            thread = stored.get(planned.thread_id)
             outcome, messages = await store_record(self._ledger, planned, self._options, thread)
         except Erased as error:
             self._report.erased.append(Failure(self._file, record.place, error))

@@ -139,13 +139,13 @@ class _Import:
             report.empty.append(self._name)
         return report
 
-    async def _judged(self, found: Any, add: Callable[[Any], Any]) -> None:
+    async def _judged(self, source: Any, add: Callable[[Any], Any]) -> None:
         """Add a session or shared values, or report the error."""
-        place = found.path if isinstance(found, DecodeError) else found.label
+        place = source.path if isinstance(source, DecodeError) else source.label
         try:
-            if isinstance(found, DecodeError):
-                raise DecodeError("", found.detail)
-            await add(found)
+            if isinstance(source, DecodeError):
+                raise DecodeError("", source.detail)
+            await add(source)
         except Erased as error:
             self._report.erased.append(Failure(self._name, place, error))
         except _OF_A_SESSION as error:
@@ -177,9 +177,9 @@ class _Import:
                 error.what, error.expected, error.actual, detail, thread_id=error.thread_id, branch=error.branch
             ) from error
         outcome: Outcome = "created" if state is None else "grown"
-        self._report.add(outcome, len(stored), [violation for one in stored for violation in one.violations])
+        self._report.add(outcome, len(stored), [violation for message in stored for violation in message.violations])
         self._report.losses.update(loss.code for loss in decoded.losses)
-        self._report.without_time += any(one.created_at is None for one in decoded.messages)
+        self._report.without_time += any(message.created_at is None for message in decoded.messages)
 
     async def _stored(self, session: SourceSession) -> dict[str, Any] | None:
         """How far the session was imported; None if it was not imported yet.
@@ -190,8 +190,8 @@ class _Import:
         thread = (await find_threads(scope_of(self._ledger), [session.thread_id])).get(session.thread_id)
         if thread is None:
             return None
-        found = await self._ledger.kv.get(_scope(session), _STATE)
-        state = None if found is None else found.value
+        value = await self._ledger.kv.get(_scope(session), _STATE)
+        state = None if value is None else value.value
         if not isinstance(state, dict) or (state["store"], state["session"]) != (self._options.store, session.name):
             detail = f"thread {session.thread_id!r} exists already and was not imported from this session"
             raise IdConflict("thread", session.thread_id, detail)
@@ -258,8 +258,8 @@ class _Import:
         """
         async with written(self._ledger, dry_run=self._options.dry_run) as tx:
             place = (*shared.scope[:-1], f"{_NAMESPACE}/{shared.scope[-1]}")
-            found = await tx.kv.get(place, _STATE)
-            before: Mapping[str, Any] = found.value if found is not None and isinstance(found.value, dict) else {}
+            record = await tx.kv.get(place, _STATE)
+            before: Mapping[str, Any] = record.value if record is not None and isinstance(record.value, dict) else {}
             new = [key for key, value in shared.values.items() if not same_json(before.get(key, _ABSENT), value)]
             for key in new:
                 await self._put(tx, shared, key, before.get(key, _ABSENT))
@@ -269,8 +269,8 @@ class _Import:
 
     async def _put(self, tx: Transaction, shared: SharedValues, key: str, before: object) -> None:
         value = shared.values[key]
-        found = await tx.kv.get(shared.scope, key)
-        current = _ABSENT if found is None else found.value
+        held = await tx.kv.get(shared.scope, key)
+        current = _ABSENT if held is None else held.value
         if current is not _ABSENT and not same_json(current, before) and not same_json(current, value):
             raise IdConflict("value", key, f"the store has a new value of {key!r}, but the ledger holds another one")
         await tx.kv.put(shared.scope, key, value)

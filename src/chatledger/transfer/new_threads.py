@@ -82,7 +82,7 @@ class NewThreads:
     async def _load(self, gathered: list[Gathered]) -> Loaded:
         if not gathered:
             return [], None
-        new = [one.new for one in gathered if one.new is not None]
+        new = [record.new for record in gathered if record.new is not None]
         if len(new) == len(gathered):
             try:
                 await load_threads(scope_of(self._ledger), new)
@@ -90,14 +90,14 @@ class NewThreads:
                 pass
             else:
                 return gathered, None
-        found = await find_stored(self._ledger, *(one.planned for one in gathered))
-        self._repeats = bool(found)
-        return gathered, found
+        stored = await find_stored(self._ledger, *(record.planned for record in gathered))
+        self._repeats = bool(stored)
+        return gathered, stored
 
 
 async def find_stored(ledger: Ledger, *planned: PlannedThread) -> dict[str, Thread]:
     """The stored threads of these records, by the ids under which they are stored."""
-    ids = [id_ for one in planned for id_ in (one.thread_id, one.earlier_id) if id_ is not None]
+    ids = [id_ for record in planned for id_ in (record.thread_id, record.earlier_id) if id_ is not None]
     return await find_threads(scope_of(ledger), ids)
 
 

@@ -18,9 +18,9 @@ async def find_difference(ledger: Ledger, planned: PlannedThread, source: str) -
     if not messages:
         return None
     history = await ledger.messages.history(thread_id, Oldest(len(messages)), branch=0)
-    for stored, given in zip(with_draft(history), messages, strict=False):
-        if not is_encoded_alike(stored, given):
-            changed = await _was_changed(ledger, stored, given)
+    for stored, message in zip(with_draft(history), messages, strict=False):
+        if not is_encoded_alike(stored, message):
+            changed = await _was_changed(ledger, stored, message)
             return None if changed else IdConflict("thread", thread_id, _DETAIL.format(source))
     return None
 
@@ -31,11 +31,11 @@ _DETAIL = (
 )
 
 
-async def _was_changed(ledger: Ledger, stored: ChatMessage, given: ChatMessage) -> bool:
+async def _was_changed(ledger: Ledger, stored: ChatMessage, sent: ChatMessage) -> bool:
     """Whether the stored message was revised or redacted, or the given one removed."""
     if is_redacted(stored):
         return True
-    for message in (stored, given):
+    for message in (stored, sent):
         try:
             if await ledger.messages.revisions(stored.thread_id or "", message.message_id or ""):
                 return True

@@ -77,7 +77,10 @@ async def _write(
             on_batch(batch)
             group.append(batch)
             total += batch.num_rows
-            if sum(one.num_rows for one in group) >= GROUP_ROWS or sum(one.nbytes for one in group) >= GROUP_BYTES:
+            if (
+                sum(batch_.num_rows for batch_ in group) >= GROUP_ROWS
+                or sum(batch_.nbytes for batch_ in group) >= GROUP_BYTES
+            ):
                 write_group()
         if group:
             write_group()

@@ -217,11 +217,11 @@ class ByteSource:
     def _fill(self) -> bool:
         """Read as many bytes as the buffer already holds. Doubling it keeps the search of a long string linear."""
         start = self._at if self._mark is None else self._mark - self._dropped
-        kept = self._data[start:]
-        chunk = self._stream.read(max(CHUNK, len(kept)))
+        unread = self._data[start:]
+        chunk = self._stream.read(max(CHUNK, len(unread)))
         if not chunk:
             return False
-        self._data = kept + chunk
+        self._data = unread + chunk
         self._text = None
         self._at -= start
         self._dropped += start

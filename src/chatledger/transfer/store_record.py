@@ -66,8 +66,8 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
     thread_id, messages = planned.thread_id, planned.branches[0].messages
     history = await ledger.messages.history(thread_id, Oldest(len(messages)), branch=0)
     there = with_draft(history)
-    for position, (stored, given) in enumerate(zip(there, messages, strict=False)):
-        if not is_encoded_alike(stored, given):
+    for position, (stored, message) in enumerate(zip(there, messages, strict=False)):
+        if not is_encoded_alike(stored, message):
             detail = f"message {position} of the record differs from the stored message"
             raise VersionConflict("branch", position, history.last_seq, detail, thread_id=thread_id, branch=0)
     rest = messages[len(there) :]
@@ -102,7 +102,7 @@ async def _read_paths(ledger: Ledger, thread_id: str) -> list[History]:
 def _shared(left: Sequence[ChatMessage], right: Sequence[ChatMessage]) -> int:
     """The number of messages that two paths have in common."""
     pairs = enumerate(zip(left, right, strict=False))
-    parting = (count for count, (one, other) in pairs if (one.branch, one.seq) != (other.branch, other.seq))
+    parting = (count for count, (first, other) in pairs if (first.branch, first.seq) != (other.branch, other.seq))
     return next(parting, min(len(left), len(right)))
 
 
@@ -145,10 +145,10 @@ async def written(ledger: Ledger, *, dry_run: bool) -> AsyncIterator[Transaction
 async def _append(tx: Transaction, thread_id: str, tail: Tail, options: ImportOptions) -> list[ChatMessage]:
     """Raises VersionConflict if another writer forked the thread meanwhile."""
     if tail.fork_at is not None:
-        made = await fork_at(scope_of(tx), thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
-        if made.branch != tail.branch:
+        fork = await fork_at(scope_of(tx), thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
+        if fork.branch != tail.branch:
             detail = "another writer forked it meanwhile"
-            raise VersionConflict("branch", 0, made.branch, detail, thread_id=thread_id, branch=tail.branch)
+            raise VersionConflict("branch", 0, fork.branch, detail, thread_id=thread_id, branch=tail.branch)
     stored: list[ChatMessage] = []
     for batch in batches(tail.messages):
         appended = await tx.messages.append(thread_id, batch, branch=tail.branch, rules=options.rules)

@@ -63,7 +63,7 @@ class Unit:
         first, *others = writer.messages or [request_head([])]
         if others:  # redacted rows between the others
             assert isinstance(first, dict)
-            first = {**first, "parts": [part for one in writer.messages for part in cast("Any", one)["parts"]]}
+            first = {**first, "parts": [part for message in writer.messages for part in cast("Any", message)["parts"]]}
         return first
 
 
@@ -124,14 +124,14 @@ async def read_path(source: Repositories, thread_id: str, entry_id: str, limit: 
         except NotFound:
             raise EntryNotFound(entry_id) from None
         units = units_of(history.messages)
-        found = next((index for index, unit in enumerate(units) if unit.id == entry_id), None)
-        if found is None:
+        at_entry = next((index for index, unit in enumerate(units) if unit.id == entry_id), None)
+        if at_entry is None:
             if before is not None:
                 raise EntryNotFound(entry_id)
             at, branch = await place_of(source, thread_id, entry_id)
             before = at + 1
-        elif limit is None or newest is None or found >= limit or history.previous_cursor is None:
-            return EntryPath(history.messages[: units[found].end], units[: found + 1])
+        elif limit is None or newest is None or at_entry >= limit or history.previous_cursor is None:
+            return EntryPath(history.messages[: units[at_entry].end], units[: at_entry + 1])
         else:
             newest *= 2  # some of the entries are several messages
 

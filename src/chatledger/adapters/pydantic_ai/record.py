@@ -103,10 +103,10 @@ class Write:
 
     def require(self, stored: StoredRecord | None, expected: str | None) -> None:
         """Raises ConversationConflict."""
-        found = None if stored is None else stored.record
-        if (None if found is None else found.revision) != expected:
+        record = None if stored is None else stored.record
+        if (None if record is None else record.revision) != expected:
             raise ConversationConflict(self.id)
-        if found is not None and found.scope != self.record.scope:
+        if record is not None and record.scope != self.record.scope:
             raise ConversationConflict(self.id)
 
     def without_runs(self) -> Write:

@@ -82,9 +82,9 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         return records[:limit]
 
     async def _records_of(self, ids: Sequence[str]) -> list[ConversationRecord]:
-        found = await self._ledger.kv.list_many([("thread", one) for one in ids])
+        values_of = await self._ledger.kv.list_many([("thread", id_) for id_ in ids])
         records = []
-        for (_, conversation_id), values in found.items():
+        for (_, conversation_id), values in values_of.items():
             value = next((value for value in values if value.key == KEY), None)
             if value is None and values.next_cursor is not None:  # an application keeps many values beside it
                 value = await self._ledger.kv.get(("thread", conversation_id), KEY)
@@ -281,8 +281,8 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         await self._append_all(transaction, write.id, [copy_with(row, {**anew, "violations": []}) for row in rows])
 
     async def _path_elsewhere(self, transaction: Transaction, write: Write, entry_id: str) -> EntryPath:
-        found = [message.thread_id for message in await transaction.messages.find(entry_id)]
-        for thread_id in dict.fromkeys([write.record.forked_from, *found]):
+        threads = [message.thread_id for message in await transaction.messages.find(entry_id)]
+        for thread_id in dict.fromkeys([write.record.forked_from, *threads]):
             if thread_id not in (None, write.id):
                 try:
                     return await read_path(transaction, thread_id, entry_id, None)

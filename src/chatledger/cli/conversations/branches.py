@@ -29,15 +29,20 @@ def list_branches(
     """List all branches of a thread, in the order of their creation."""
 
     async def work(ledger: Ledger) -> int:
-        found = await ledger.branches.list(await thread_id_of(ledger, thread, latest=latest))
+        branches = await ledger.branches.list(await thread_id_of(ledger, thread, latest=latest))
         if as_json:
-            print_list([one.model_dump() for one in found])
+            print_list([branch.model_dump() for branch in branches])
         else:
             rows = [
-                (one.branch, "active" if one.active else "", one.last_seq, _origin(one.forked_from, one.forked_at),
-                 moment(one.created_at))
-                for one in found
-            ]  # fmt: skip
+                (
+                    branch.branch,
+                    "active" if branch.active else "",
+                    branch.last_seq,
+                    _origin(branch.forked_from, branch.forked_at),
+                    moment(branch.created_at),
+                )
+                for branch in branches
+            ]
             print_table(("branch", "state", "last seq", "forked from", "created"), rows)
         return ExitCode.OK
 

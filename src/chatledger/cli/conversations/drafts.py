@@ -52,15 +52,15 @@ def drafts(
     """
 
     async def work(ledger: Ledger) -> int:
-        found, held = await ledger.drafts.list(), 0
+        selected, held = await ledger.drafts.list(), 0
         if older_than is not None:
             before = datetime.now(UTC) - timedelta(seconds=older_than)
-            found = [one for one in found if one.since <= before]
+            selected = [draft for draft in selected if draft.since <= before]
         elif interrupt:
             abandoned = await ledger.drafts.list(abandoned_for=0)
-            found, held = abandoned, len(found) - len(abandoned)
-        done = [await ledger.drafts.interrupt(one) for one in found] if interrupt else None
-        _print(found, done, as_json=as_json)
+            selected, held = abandoned, len(selected) - len(abandoned)
+        done = [await ledger.drafts.interrupt(draft) for draft in selected] if interrupt else None
+        _print(selected, done, as_json=as_json)
         if held:
             _say_held(held)
         return ExitCode.OK
@@ -77,18 +77,18 @@ def _say_held(held: int) -> None:
     )
 
 
-def _print(found: Sequence[OpenDraft], done: list[bool] | None, *, as_json: bool) -> None:
+def _print(selected: Sequence[OpenDraft], done: list[bool] | None, *, as_json: bool) -> None:
     if as_json:
-        listed = [one.model_dump() for one in found]
+        listed = [draft.model_dump() for draft in selected]
         if done is not None:
-            listed = [{**one, "interrupted": interrupted} for one, interrupted in zip(listed, done, strict=True)]
+            listed = [{**fields, "interrupted": interrupted} for fields, interrupted in zip(listed, done, strict=True)]
         print_list(listed)
         return
-    if found:
-        rows = [(one.thread_id, one.branch, one.seq, one.run_id, moment(one.since)) for one in found]
+    if selected:
+        rows = [(draft.thread_id, draft.branch, draft.seq, draft.run_id, moment(draft.since)) for draft in selected]
         print_table(("thread", "branch", "seq", "run", "last written"), rows)
     if done is None:
-        say(plural(len(found), "draft"))
+        say(plural(len(selected), "draft"))
     else:
         say(
             f"{plural(sum(done), 'draft')} interrupted"

@@ -62,8 +62,10 @@ def record(
 
     async def work(ledger: Ledger) -> int:
         about = {"run_id": run, "message_id": message, "call_index": call}
-        given = _feedback(comment=comment, key=key, score=score, author=author, user_id=user, source=source, **about)
-        stored = await ledger.feedback.record(given, idempotency_key=idempotency_key)
+        new_score = _feedback(
+            comment=comment, key=key, score=score, author=author, user_id=user, source=source, **about
+        )
+        stored = await ledger.feedback.record(new_score, idempotency_key=idempotency_key)
         if as_json:
             print_json(stored.model_dump())
         else:
@@ -134,19 +136,19 @@ def list_scores(
         chosen = {"run_id": run, "thread_id": await chosen_thread(ledger, thread), "user_id": user, "key": key}
         page = await ledger.feedback.list(**chosen, events=events, limit=limit, cursor=cursor)
         if as_json:
-            print_list([one.model_dump() for one in page], page.next_cursor)
+            print_list([stored.model_dump() for stored in page], page.next_cursor)
         else:
             rows = [
                 (
-                    one.feedback_id,
-                    one.run_id,
-                    one.key,
-                    f"{one.score:g}",
-                    one.user_id,
-                    one.author,
-                    moment(one.created_at),
+                    stored.feedback_id,
+                    stored.run_id,
+                    stored.key,
+                    f"{stored.score:g}",
+                    stored.user_id,
+                    stored.author,
+                    moment(stored.created_at),
                 )
-                for one in page
+                for stored in page
             ]
             print_page(("feedback", "run", "key", "score", "user", "author", "given"), rows, page, "no scores found")
         return say_damaged(page.damaged)

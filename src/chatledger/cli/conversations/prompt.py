@@ -67,7 +67,7 @@ def prompt(
         payload, repairs = write(format, history.messages, "dicts")
         if as_json:
             read = {name: getattr(history, name) for name in ("thread_id", "branch", "last_seq", "mark")}
-            print_json({**read, "payload": payload, "repairs": [asdict(one) for one in repairs]})
+            print_json({**read, "payload": payload, "repairs": [asdict(repair) for repair in repairs]})
         else:
             print_json(payload)
             remarks = Remarks()

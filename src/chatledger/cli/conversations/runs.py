@@ -43,11 +43,19 @@ def list_runs(
         chosen = await chosen_thread(ledger, thread)
         page = await ledger.runs.list(thread_id=chosen, status=status, limit=limit, cursor=cursor)
         if as_json:
-            print_list([one.model_dump() for one in page], page.next_cursor)
+            print_list([listed.model_dump() for listed in page], page.next_cursor)
         else:
             rows = [
-                (one.run_id, one.thread_id, one.agent, one.model, one.status, _tokens(one), moment(one.started_at))
-                for one in page
+                (
+                    listed.run_id,
+                    listed.thread_id,
+                    listed.agent,
+                    listed.model,
+                    listed.status,
+                    _tokens(listed),
+                    moment(listed.started_at),
+                )
+                for listed in page
             ]
             print_page(("run", "thread", "agent", "model", "status", "tokens", "started"), rows, page, "no runs")
         return say_damaged(page.damaged)
@@ -66,11 +74,11 @@ def show_run(
     """Print a run: its status, times, usage, input, metadata and error."""
 
     async def work(ledger: Ledger) -> int:
-        found = await ledger.runs.get(run)
+        shown_run = await ledger.runs.get(run)
         if as_json:
-            print_json(found.model_dump())
+            print_json(shown_run.model_dump())
         else:
-            fields = found.model_dump(exclude={"usage"}) | (found.usage.model_dump() if found.usage else {})
+            fields = shown_run.model_dump(exclude={"usage"}) | (shown_run.usage.model_dump() if shown_run.usage else {})
             rows = [(name, _shown(value)) for name, value in fields.items() if value is not None]
             print_table(("field", "value"), rows)
         return ExitCode.OK
@@ -81,7 +89,7 @@ def show_run(
 def _tokens(run: Run) -> int | None:
     if run.usage is None or run.usage.total_tokens is not None:
         return None if run.usage is None else run.usage.total_tokens
-    counted = [one for one in (run.usage.input_tokens, run.usage.output_tokens) if one is not None]
+    counted = [count for count in (run.usage.input_tokens, run.usage.output_tokens) if count is not None]
     return sum(counted) if counted else None
 
 

@@ -87,27 +87,27 @@ def show(
 
     async def work(ledger: Ledger) -> int:
         thread_id = await thread_id_of(ledger, thread, latest=latest)
-        found = await ledger.threads.get(thread_id)
+        thread_shown = await ledger.threads.get(thread_id)
         history = await ledger.messages.history(thread_id, _window(newest, limit, before, after), branch=branch)
         if html is not None:
             from chatledger.server.page.file import to_file
 
-            _write(html, await to_file(ledger, found, history))
+            _write(html, await to_file(ledger, thread_shown, history))
             say(f"wrote {plural(len(history), 'message')} to {html}")
             _say_neighbours(history, newest if newest is not None else limit)
         elif format is not None:
-            _print_encoded(found, history, format, as_json=as_json)
+            _print_encoded(thread_shown, history, format, as_json=as_json)
             if not as_json:
                 _say_neighbours(history, newest if newest is not None else limit)
         elif as_json:
             messages = [message.model_dump() for message in history]
             draft = None if history.draft is None else history.draft.model_dump()
-            print_json({**_place_of(found, history), "messages": messages, "draft": draft})
+            print_json({**_place_of(thread_shown, history), "messages": messages, "draft": draft})
         else:
             from chatledger.cli.conversations.render import render
             from chatledger.repositories.history import with_draft
 
-            render(console(), found, with_draft(history), full=full)
+            render(console(), thread_shown, with_draft(history), full=full)
             _say_neighbours(history, newest if newest is not None else limit)
         return ExitCode.OK
 
@@ -132,7 +132,7 @@ def _place_of(thread: Thread, history: History) -> dict[str, object]:
 def _print_encoded(thread: Thread, history: History, format: str, *, as_json: bool) -> None:  # noqa: A002
     encoded = history.encode(format, as_="dicts")
     if as_json:
-        losses = [asdict(one) for one in encoded.losses]
+        losses = [asdict(loss) for loss in encoded.losses]
         print_json({**_place_of(thread, history), "payload": encoded.payload, "losses": losses})
         return
     print_json(encoded.payload)

@@ -69,7 +69,7 @@ def threads(
             cursor=cursor,
         )
         if as_json:
-            print_list([one.model_dump() for one in page], page.next_cursor)
+            print_list([thread.model_dump() for thread in page], page.next_cursor)
         else:
             _print_threads(page)
         return say_damaged(page.damaged)
@@ -96,8 +96,14 @@ def print_page(headings: Sequence[str], rows: Sequence[Sequence[object]], page: 
 
 def _print_threads(page: Page[Thread]) -> None:
     rows = [
-        (one.thread_id, one.user_id, f"{one.message_count:,}", moment(one.active_at), short(one.title or one.preview))
-        for one in page
+        (
+            thread.thread_id,
+            thread.user_id,
+            f"{thread.message_count:,}",
+            moment(thread.active_at),
+            short(thread.title or thread.preview),
+        )
+        for thread in page
     ]
     print_page(("thread", "user", "messages", "active", "title or preview"), rows, page, "no threads")
 
@@ -116,9 +122,9 @@ def archive(
     """
 
     async def work(ledger: Ledger) -> int:
-        found = await ledger.threads.update(thread, archived=not undo)
+        updated = await ledger.threads.update(thread, archived=not undo)
         if as_json:
-            print_json(found.model_dump())
+            print_json(updated.model_dump())
         else:
             say(f"thread {thread!r} is {'listed again' if undo else 'archived'}")
         return ExitCode.OK

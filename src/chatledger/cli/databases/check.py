@@ -74,17 +74,17 @@ def check(
     async def work(ledger: Ledger) -> int:
         chosen = await thread_id_of(ledger, thread, latest=latest) if latest or thread is not None else None
         with share_bar("checking", quiet=as_json) as progress:
-            checked, found = await (
+            checked, findings = await (
                 _check(ledger, chosen, progress) if provider is None else _refused(ledger, chosen, provider)
             )
-        errors = [one for one in found if one.get("severity") != "advice"]
+        errors = [finding for finding in findings if finding.get("severity") != "advice"]
         if as_json:
-            print_list(found, checked=checked)
+            print_list(findings, checked=checked)
         else:
-            if found:
+            if findings:
                 headings = ["reason"] if provider is not None else ["severity", "rule", "state"]
-                print_table(("thread", "seq", *headings, "detail"), [tuple(one.values()) for one in found])
-            advice = [f"{len(found) - len(errors):,} advice"] if len(errors) < len(found) else []
+                print_table(("thread", "seq", *headings, "detail"), [tuple(finding.values()) for finding in findings])
+            advice = [f"{len(findings) - len(errors):,} advice"] if len(errors) < len(findings) else []
             counts = [plural(len(errors), "error" if provider is None else "finding")] if errors else []
             say(f"{plural(checked, 'thread')} checked, {', '.join([*counts, *advice]) or 'all well'}")
         return ExitCode.FOUND if errors else ExitCode.OK
@@ -106,21 +106,21 @@ async def _check(
 ) -> tuple[int, list[dict[str, object]]]:
     """The number of threads checked, and the findings."""
     checked = 0
-    found: list[dict[str, object]] = []
-    async for one in ledger.check(thread, progress=progress):
-        checked += one.thread_id is not None
-        found += [
+    findings: list[dict[str, object]] = []
+    async for checked_thread in ledger.check(thread, progress=progress):
+        checked += checked_thread.thread_id is not None
+        findings += [
             {
-                "thread_id": one.thread_id,
+                "thread_id": checked_thread.thread_id,
                 "seq": finding.seq,
                 "severity": finding.severity,
                 "rule": finding.rule,
                 "state": "open" if finding.open else "broken",
                 "detail": finding.detail,
             }
-            for finding in one.findings
+            for finding in checked_thread.findings
         ]
-    return checked, found
+    return checked, findings
 
 
 async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[int, list[dict[str, object]]]:
@@ -131,7 +131,7 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
 
     get_provider(provider)  # an unknown provider is an error even if there is no thread
     checked = 0
-    found: list[dict[str, object]] = []
+    findings: list[dict[str, object]] = []
     async for thread_id in thread_ids(ledger, thread):
         checked += 1
         try:
@@ -139,16 +139,16 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
         except NothingToSend as error:
             if error.reasons:  # without reasons the thread has no messages yet, which is no fault
                 empty = {"seq": None, "reason": "nothing-to-send", "detail": str(error)}
-                found.append({"thread_id": thread_id, **empty})
+                findings.append({"thread_id": thread_id, **empty})
             continue
         except ChatLedgerError as error:
             if not is_damage(error):
                 raise
-            found.append({"thread_id": thread_id, "seq": None, "reason": "damaged", "detail": str(error)})
+            findings.append({"thread_id": thread_id, "seq": None, "reason": "damaged", "detail": str(error)})
             continue
-        found += [
-            {"thread_id": thread_id, "seq": one.seq, "reason": one.code, "detail": one.detail}
-            for one in viewed.repairs
-            if is_refusal(one)
+        findings += [
+            {"thread_id": thread_id, "seq": repair.seq, "reason": repair.code, "detail": repair.detail}
+            for repair in viewed.repairs
+            if is_refusal(repair)
         ]
-    return checked, found
+    return checked, findings

@@ -34,11 +34,17 @@ def erasures(
     async def work(ledger: Ledger) -> int:
         page = await ledger.erasures.list(limit=limit, cursor=cursor)
         if as_json:
-            print_list([one.model_dump() for one in page], page.next_cursor)
+            print_list([erasure.model_dump() for erasure in page], page.next_cursor)
         else:
             rows = [
-                (one.erasure_id, one.kind, f"{sum(one.rows.values()):,}", f"{one.scores:,}", moment(one.created_at))
-                for one in page
+                (
+                    erasure.erasure_id,
+                    erasure.kind,
+                    f"{sum(erasure.rows.values()):,}",
+                    f"{erasure.scores:,}",
+                    moment(erasure.created_at),
+                )
+                for erasure in page
             ]
             print_page(("erasure", "kind", "rows", "scores kept", "erased"), rows, page, "no tombstones")
         return say_damaged(page.damaged)

@@ -32,16 +32,16 @@ def make_repairs(url: str | None, tenant: str, thread: str | None, *, dry_run: b
     """
 
     def walk(*, dry_run: bool) -> _Repairs:
-        found = in_ledger(url, tenant, lambda ledger: _walk(ledger, thread, dry_run=dry_run, quiet=as_json))
-        _report(found, as_json=as_json)
-        return found
+        repairs = in_ledger(url, tenant, lambda ledger: _walk(ledger, thread, dry_run=dry_run, quiet=as_json))
+        _report(repairs, as_json=as_json)
+        return repairs
 
     if not (yes or dry_run or (can_ask() and not as_json)):
         raise UsageError("--fix writes: add --yes to confirm it, or --dry-run to see what it would write")
-    found = walk(dry_run=dry_run or not yes)
-    if found.done and not (yes or dry_run) and agreed(f"make {plural(len(found.done), 'repair')}?"):
-        found = walk(dry_run=False)
-    return ExitCode.FOUND if found.damaged or (found.dry_run and found.done) else ExitCode.OK
+    repairs = walk(dry_run=dry_run or not yes)
+    if repairs.done and not (yes or dry_run) and agreed(f"make {plural(len(repairs.done), 'repair')}?"):
+        repairs = walk(dry_run=False)
+    return ExitCode.FOUND if repairs.damaged or (repairs.dry_run and repairs.done) else ExitCode.OK
 
 
 @dataclass(slots=True)
@@ -57,17 +57,17 @@ class _Repairs:
 async def _walk(ledger: Ledger, thread: str | None, *, dry_run: bool, quiet: bool) -> _Repairs:
     from chatledger.storage.rows.decode_messages import is_damage
 
-    found = _Repairs(dry_run)
+    repairs = _Repairs(dry_run)
     with working("looking" if dry_run else "repairing", quiet=quiet):
         async for thread_id in thread_ids(ledger, thread):
-            found.checked += 1
+            repairs.checked += 1
             try:
-                found.done += await _repair(ledger, thread_id, dry_run=dry_run)
+                repairs.done += await _repair(ledger, thread_id, dry_run=dry_run)
             except ChatLedgerError as error:
                 if not is_damage(error):
                     raise
-                found.damaged.append(error)
-    return found
+                repairs.damaged.append(error)
+    return repairs
 
 
 async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repaired]:
@@ -78,14 +78,25 @@ async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repa
     done: list[Repaired] = []
     for branch in await ledger.branches.list(thread_id):
         place = {"thread_id": thread_id, "branch": branch.branch}
-        waiting = [one for one in await check_thread(scope_of(ledger), thread_id, branch.branch) if one.open]
-        if any(one.rule == PARTIAL for one in waiting) and not await _is_abandoned(ledger, thread_id, branch.branch):
+        waiting = [
+            finding for finding in await check_thread(scope_of(ledger), thread_id, branch.branch) if finding.open
+        ]
+        if any(finding.rule == PARTIAL for finding in waiting) and not await _is_abandoned(
+            ledger, thread_id, branch.branch
+        ):
             say(f"branch {branch.branch} of thread {thread_id} skipped: its last message is still being written")
             continue
-        done += [{**place, "seq": one.seq, **_of_finding(one)} for one in waiting if dry_run or one.rule == PARTIAL]
+        done += [
+            {**place, "seq": finding.seq, **_of_finding(finding)}
+            for finding in waiting
+            if dry_run or finding.rule == PARTIAL
+        ]
         if waiting and not dry_run:
             appended = await ledger.messages.close_open_calls(thread_id, branch=branch.branch)
-            done += [{**place, "seq": one.seq, "what": "result", "detail": _answered(one)} for one in appended.messages]
+            done += [
+                {**place, "seq": message.seq, "what": "result", "detail": _answered(message)}
+                for message in appended.messages
+            ]
     return done
 
 
@@ -104,16 +115,18 @@ def _answered(result: ChatMessage) -> str:
     return f"stored {result.text!r} as the result of call {result.tool_call_id or 'without an id'} ({result.name})"
 
 
-def _report(found: _Repairs, *, as_json: bool) -> None:
+def _report(walked: _Repairs, *, as_json: bool) -> None:
     if as_json:
-        print_list(found.done, checked=found.checked, dry_run=found.dry_run)
+        print_list(walked.done, checked=walked.checked, dry_run=walked.dry_run)
     else:
-        if found.done:
-            print_table(("thread", "branch", "seq", "what", "detail"), [tuple(one.values()) for one in found.done])
-        verb = "to do" if found.dry_run else "done"
-        repairs = plural(len(found.done), "repair") if found.done else "nothing"
-        say(f"{plural(found.checked, 'thread')} checked, {repairs} {verb}")
-    say_damaged(found.damaged)
+        if walked.done:
+            print_table(
+                ("thread", "branch", "seq", "what", "detail"), [tuple(repair.values()) for repair in walked.done]
+            )
+        verb = "to do" if walked.dry_run else "done"
+        repairs = plural(len(walked.done), "repair") if walked.done else "nothing"
+        say(f"{plural(walked.checked, 'thread')} checked, {repairs} {verb}")
+    say_damaged(walked.damaged)
 
 
 def can_ask() -> bool:

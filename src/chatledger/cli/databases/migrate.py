@@ -127,8 +127,8 @@ def schema(
         if as_json:
             print(_as_json(status))
         else:
-            found = f"found {status.found or 'none'}, expected {status.expected}"
-            print(f"{_name(url)}: {found}{_security(status)}", end="")
+            revisions = f"found {status.found or 'none'}, expected {status.expected}"
+            print(f"{_name(url)}: {revisions}{_security(status)}", end="")
             print("" if status.usable else f"; run: chatledger migrate --url {shlex.quote(_name(url))}")
             _print_local(status)
         return ExitCode.OK if status.usable else ExitCode.FOUND
@@ -144,14 +144,14 @@ def _explain_views(*, as_json: bool) -> int:
         return ExitCode.OK
     for name, view in VIEW_COLUMNS.items():
         print(f"{name}: {view.meaning}\n")
-        rows = [(one.name, one.type.sqlite, one.type.postgresql, one.meaning) for one in view.columns]
+        rows = [(column.name, column.type.sqlite, column.type.postgresql, column.meaning) for column in view.columns]
         print_table(("column", "sqlite", "postgresql", "meaning"), rows)
         print()
     return ExitCode.OK
 
 
 def _as_item(name: str, view: View) -> dict[str, object]:
-    columns = [{"name": one.name, **one.type._asdict(), "meaning": one.meaning} for one in view.columns]
+    columns = [{"name": column.name, **column.type._asdict(), "meaning": column.meaning} for column in view.columns]
     return {"view": name, "meaning": view.meaning, "columns": columns}
 
 

@@ -249,7 +249,7 @@ def _refuse(text: str) -> int:
 
 
 def _age(text: str) -> timedelta:
-    found = re.fullmatch(r"(\d{1,6})([hdw])", text)
-    if found is None:
+    age = re.fullmatch(r"(\d{1,6})([hdw])", text)
+    if age is None:
         raise UsageError(f"--older-than takes an age such as 12h, 90d or 52w, not {text!r}")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return timedelta(**{_UNITS[age[2]]: int(age[1])})

@@ -95,14 +95,14 @@ def _convert(file: str, conversion: Conversion, write: Callable[[str], object], 
     writer: RecordWriter | None = None
     with open_input(file) as stream, byte_bar(None if file == "-" else Path(file).stat().st_size) as advance:
         name = Path(file).name
-        for one in convert_file(stream, conversion, file=name, lines=file.endswith(LINE_SUFFIXES)):
-            if isinstance(one, Failure):
-                report.failures.append(one)
+        for converted in convert_file(stream, conversion, file=name, lines=file.endswith(LINE_SUFFIXES)):
+            if isinstance(converted, Failure):
+                report.failures.append(converted)
                 continue
             if writer is None:
-                writer = RecordWriter(write, "array" if one.container == "array" else "lines")
-            writer.add(one.value)
-            report.add(one)
+                writer = RecordWriter(write, "array" if converted.container == "array" else "lines")
+            writer.add(converted.value)
+            report.add(converted)
             advance(name, 0 if file == "-" else stream.tell())
     if writer is not None:
         writer.close()

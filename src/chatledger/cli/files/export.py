@@ -137,25 +137,25 @@ def export(
     async def work(ledger: Ledger) -> int:
         from chatledger.transfer.export import count_left_out
 
-        one = thread is not None or latest
+        is_one = thread is not None or latest
         filters = Filters(user, since, until, model, agent)
         if parquet is not None:
-            other = one or jsonl or output is not None or format is not None or view != "stored" or bool(min_score)
+            other = is_one or jsonl or output is not None or format is not None or view != "stored" or bool(min_score)
             if other or container != "auto":
                 raise UsageError("--parquet goes with --user, --since, --until, --model and --agent only")
             return await write_frames(ledger, parquet, filters, as_json=as_json)
-        if one and filters.given:
+        if is_one and filters.are_set:
             raise UsageError("filters choose among all threads; they do not go with THREAD or --latest")
-        several = everything or (jsonl and not one) or filters.given
+        several = everything or (jsonl and not is_one) or filters.are_set
         require_one({"THREAD": thread is not None, "--latest": latest, "--all": several})
         if view != "stored" and not jsonl:
             raise UsageError("--view needs --jsonl; chatledger prompt prints what the model is sent of a thread")
         minima = dict(map(_minimum, min_score or ()))
-        if one and minima:
+        if is_one and minima:
             raise UsageError("--min-score chooses among all threads; leave it out, or THREAD and --latest")
         require_folder(output)
         _require_format(format)
-        chosen = await thread_id_of(ledger, thread, latest=latest) if one else None
+        chosen = await thread_id_of(ledger, thread, latest=latest) if is_one else None
         with open_output(output) as write:
             if chosen is not None and not jsonl:
                 report = await _export_one(ledger, write, chosen, format)
@@ -165,7 +165,7 @@ def export(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
             left_out = await count_left_out(
-                ledger, report.exported, shared=everything and not (filters.given or minima)
+                ledger, report.exported, shared=everything and not (filters.are_set or minima)
             )
         say_left_out(left_out)
         return report.print()
@@ -258,12 +258,12 @@ async def _export_many(
     )
     report = _ExportReport(index=index)
     with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
-        async for one in exported:
+        async for record in exported:
             advance()
-            writer.add(one.value)
-            report.losses.add_losses(one.losses, f"thread {one.thread_id}")
-            report.repairs += one.repairs
-            report.exported[one.thread_id] = one.all_branches
+            writer.add(record.value)
+            report.losses.add_losses(record.losses, f"thread {record.thread_id}")
+            report.repairs += record.repairs
+            report.exported[record.thread_id] = record.all_branches
     writer.close()
     return report
 

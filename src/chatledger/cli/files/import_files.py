@@ -186,18 +186,18 @@ def import_files(
             dry_run=dry_run,
             stop_on_error=stop_on_error,
         )
-        given = files or []
-        require_files(given)
-        if name is not None and len(given) > 1:
+        paths = files or []
+        require_files(paths)
+        if name is not None and len(paths) > 1:
             raise UsageError("--source names one file; import the files one after the other")
         async with _open(url, tenant, dry_run=dry_run) as ledger:
             await require_keys(ledger)
-            report = await import_paths(ledger, given, options, quiet=as_json)
+            report = await import_paths(ledger, paths, options, quiet=as_json)
         if as_json:
             print_json(report.to_json() | {"dry_run": dry_run})
         else:
-            _print_report(report, options, nothing_read=len(report.refused) == len(given))
-        return _code_of(report, given)
+            _print_report(report, options, nothing_read=len(report.refused) == len(paths))
+        return _code_of(report, paths)
 
     async def from_store() -> int:
         from chatledger.transfer.import_other_store import StoreOptions, import_other_store, open_store
@@ -335,8 +335,8 @@ def _say_failures(report: ImportReport, unit: str) -> None:
     """`unit` is the word for the source of a thread: record or session."""
     for line in failure_lines(report.failures, unit):
         say(line)
-    for one in report.erased[:SHOWN_ERASED]:
-        say(f"{one}; skipped")
+    for erased in report.erased[:SHOWN_ERASED]:
+        say(f"{erased}; skipped")
     if len(report.erased) > SHOWN_ERASED:
         say(f"… and {len(report.erased) - SHOWN_ERASED:,} more {unit}s of erased threads; --json lists them all")
     for name in report.empty:

@@ -11,7 +11,7 @@ _WORDS = {"branches": "branch", "runs": "run", "scores": "score", "values": "val
 
 def say_left_out(counts: Mapping[str, int]) -> None:
     """Nothing is said of a count of 0, or of one that is not given."""
-    found = {name: counts.get(name, 0) for name in _WORDS}
-    parts = [f"{count:,} {_WORDS[name] if count == 1 else name}" for name, count in found.items() if count]
+    known = {name: counts.get(name, 0) for name in _WORDS}
+    parts = [f"{count:,} {_WORDS[name] if count == 1 else name}" for name, count in known.items() if count]
     if parts:
         say(f"left out, because an export has no place for it: {', '.join(parts)}")

@@ -31,7 +31,7 @@ class Filters:
     agent: str | None
 
     @property
-    def given(self) -> bool:
+    def are_set(self) -> bool:
         return any(value is not None for value in asdict(self).values())
 
 
@@ -54,8 +54,8 @@ async def write_frames(ledger: Ledger, folder: str, filters: Filters, *, as_json
     else:
         counted = ", ".join(f"{name}.parquet {count:,}" for name, count in rows.items())
         say(f"rows written to {folder}: {counted}")
-    ids = progress.threads if filters.given else [thread_id async for thread_id in iterate_ids(scope_of(ledger))]
-    left_out = await count_left_out(ledger, dict.fromkeys(ids, False), shared=not filters.given)
+    ids = progress.threads if filters.are_set else [thread_id async for thread_id in iterate_ids(scope_of(ledger))]
+    left_out = await count_left_out(ledger, dict.fromkeys(ids, False), shared=not filters.are_set)
     say_left_out({name: left_out[name] for name in ("branches", "values")})  # runs and scores have files of their own
     for error in dict.fromkeys(map(str, damaged[:SHOWN])):
         say(error)

@@ -72,7 +72,7 @@ def _is_dict(message: Any) -> bool:
         return False
     contents = message.get(CONTENTS)
     return isinstance(contents, list) and all(
-        isinstance(one, dict) and isinstance(one.get(TYPE), str) for one in contents
+        isinstance(content, dict) and isinstance(content.get(TYPE), str) for content in contents
     )
 
 

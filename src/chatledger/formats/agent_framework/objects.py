@@ -65,9 +65,9 @@ def _annotations(value: object) -> Iterator[dict[str, Any]]:
         for child in value:
             yield from _annotations(child)
     elif isinstance(value, dict):
-        found = value.get("annotations")
-        if isinstance(found, list):
-            yield from (annotation for annotation in found if isinstance(annotation, dict))
+        annotations = value.get("annotations")
+        if isinstance(annotations, list):
+            yield from (annotation for annotation in annotations if isinstance(annotation, dict))
         for child in value.values():
             yield from _annotations(child)
 
@@ -100,11 +100,11 @@ def build(payload: Sequence[JsonValue]) -> list[Any]:
 def _built(message: Any, source: JsonValue, path: str) -> Any:
     try:
         built = message.from_dict(source)
-        kept = len(built.contents) == len(source[CONTENTS])
+        is_whole = len(built.contents) == len(source[CONTENTS])
     except Exception as error:  # foreign code may raise anything; the error is the cause
         raise EncodeError(
             path, f"the framework rejects this message ({type(error).__name__}); use as_='dicts'"
         ) from error
-    if not kept:  # the framework logs an unknown content and leaves it out
+    if not is_whole:  # the framework logs an unknown content and leaves it out
         raise EncodeError(path, "the framework would drop a content of this message; use as_='dicts'")
     return built

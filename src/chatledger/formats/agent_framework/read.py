@@ -82,8 +82,8 @@ def read_message(source: Source, path: str, signers: Signers | None = None, *, l
 
 
 def _row(fields: Source, residual: Source) -> ChatMessage:
-    kept = {**residual, **fields.pop("residual", {})}
-    return ChatMessage.model_validate({**fields, "format": NAME, "residual": kept or None})
+    merged = {**residual, **fields.pop("residual", {})}
+    return ChatMessage.model_validate({**fields, "format": NAME, "residual": merged or None})
 
 
 def _is_of(content: JsonValue, kind: str) -> bool:
@@ -111,8 +111,8 @@ def _read_contents(
         if call is None or call.id in answered:
             others[at] = value
         else:
-            kept = keep(value, encoded_call(call, ""))
-            of_calls |= {} if kept is None else {str(len(calls)): kept}
+            call_residual = keep(value, encoded_call(call, ""))
+            of_calls |= {} if call_residual is None else {str(len(calls)): call_residual}
             calls[at] = call
     parts, of_parts = read_parts(list(others.values()), path, list(others), signers, lenient=lenient)
     positions = positions_of(list(calls), len(values)) if calls else None
@@ -172,7 +172,7 @@ def _read_result(value: JsonValue, path: str, *, lenient: bool) -> Source | None
         return None
     try:
         call_id = optional_text_at(value, "call_id", path)
-        content, kept, section = _read_answer(value, path, lenient=lenient)
+        content, of_parts, section = _read_answer(value, path, lenient=lenient)
     except DecodeError:
         if not lenient:
             raise
@@ -183,7 +183,7 @@ def _read_result(value: JsonValue, path: str, *, lenient: bool) -> Source | None
         "tool_call_id": call_id,
         "is_error": None if value.get("exception") is None else True,
     }
-    residual: Source = {PARTS: kept} if kept else {}
+    residual: Source = {PARTS: of_parts} if of_parts else {}
     row = _row({**fields, "residual": residual}, {})
     section = {**section, **(keep(value, encoded_result(row, section, call_id or "")) or {})}
     return {**fields, "residual": {**residual, **({ANSWER: section} if section else {})}}
@@ -196,12 +196,12 @@ def _read_answer(value: Source, path: str, *, lenient: bool) -> tuple[str | list
     """
     result, items = value.get("result"), value.get("items")
     if isinstance(items, list):
-        parts, kept = read_parts(items, f"{path}.items", range(len(items)), {}, lenient=lenient)
+        parts, of_parts = read_parts(items, f"{path}.items", range(len(items)), {}, lenient=lenient)
         text = text_alone(parts)
         if not isinstance(text, str) or text == result:
-            return text if isinstance(text, str) else parts, kept, {}
+            return text if isinstance(text, str) else parts, of_parts, {}
         if isinstance(result, str) or result is None:
-            return parts, kept, {}
+            return parts, of_parts, {}
     elif items is not None:
         raise wrong(f"{path}.items", "a list", items)
     if result is None or isinstance(result, str):

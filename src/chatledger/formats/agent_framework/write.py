@@ -84,11 +84,11 @@ def write_contents(message: ChatMessage, position: int) -> list[JsonValue]:
     return interleave(write_parts(message.content, residual), calls, nested(residual, CALLS_AT))
 
 
-def encoded_call(call: ToolCall, made: str) -> Source:
-    """The content of a call; `made` is its id if the call has none."""
+def encoded_call(call: ToolCall, made_id: str) -> Source:
+    """The content of a call; `made_id` is its id if the call has none."""
     return {
         TYPE: CALL,
-        "call_id": made if call.id is None else call.id,
+        "call_id": made_id if call.id is None else call.id,
         "name": call.name,
         **({} if call.arguments is None else {"arguments": call.arguments}),
         "hosted": False,

@@ -77,7 +77,7 @@ def _decode(source: ServiceSource, rules: RulesLevel) -> LedgerMessage:
     carried = unpack(message, source.fields)
     if carried is not None:
         return carried
-    return message.model_copy(update={"residual": keep_difference(source.fields, message, source.given)})
+    return message.model_copy(update={"residual": keep_difference(source.fields, message, source.set_names)})
 
 
 def _keep_around(around: JsonObject | None, messages: list[LedgerMessage], rules: RulesLevel) -> list[Loss]:
@@ -100,9 +100,11 @@ def _write(messages: Sequence[LedgerMessage], *, carry_all: bool) -> Written:
     history is written.
     """
     fields = next((around for message in reversed(messages) if (around := around_of(message)) is not None), None)
-    kept = [index for index, message in enumerate(messages) if message.format == NAME and _is_written(message, fields)]
+    own_indexes = [
+        index for index, message in enumerate(messages) if message.format == NAME and _is_written(message, fields)
+    ]
     payload = restore({MESSAGES: [_write_message(message, carry_all) for message in messages]}, fields)
-    return Written(payload, [(index,) for index in range(len(messages))], kept)
+    return Written(payload, [(index,) for index in range(len(messages))], own_indexes)
 
 
 def _write_message(message: LedgerMessage, carry_all: bool) -> JsonObject:
@@ -124,7 +126,7 @@ def _as_model(fields: JsonObject) -> ChatMessage:
         message = ChatMessage.model_validate(write_fields(read_fields(fields)))
     if not isinstance(fields, ServiceDump):
         return message
-    return ChatMessage.model_construct(set(fields.given & _FIELDS), **dict(message))
+    return ChatMessage.model_construct(set(fields.set_names & _FIELDS), **dict(message))
 
 
 # --- Recognition ------------------------------------------------------------------------------------------------------

@@ -44,11 +44,11 @@ _NAMES = re.compile(r"\.(type|tool_call_id|run_id)|\.tool_calls\[\d+\]\.(id|name
 
 @dataclass(frozen=True, slots=True)
 class ServiceSource:
-    """A message that came in, and its path. `given` names the fields that were set on an object, if not all were."""
+    """A message that came in, and its path. `set_names`: the fields that were set on an object, if not all were."""
 
     fields: JsonObject
     path: str
-    given: list[str] | None = None
+    set_names: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ def _source(message: object, path: str, rules: RulesLevel, losses: list[Loss]) -
 def _given(message: object, fields: dict[str, Any]) -> list[str] | None:
     if isinstance(message, dict):
         return None
-    given = [name for name in fields if name in getattr(message, "model_fields_set", fields)]
-    return None if len(given) == len(fields) else given
+    set_names = [name for name in fields if name in getattr(message, "model_fields_set", fields)]
+    return None if len(set_names) == len(fields) else set_names
 
 
 def check(fields: JsonObject, path: str, rules: RulesLevel) -> None:
@@ -170,15 +170,15 @@ def _arguments(args: JsonValue) -> str | dict[str, JsonValue] | None:
     return args if args is None or isinstance(args, (str, dict)) else dumps(args)
 
 
-def keep_difference(source: JsonObject, message: LedgerMessage, given: list[str] | None) -> JsonObject | None:
+def keep_difference(source: JsonObject, message: LedgerMessage, set_names: list[str] | None) -> JsonObject | None:
     """The residual with which `write_message` gives the source again."""
     written = write_fields(message)
     residual: JsonObject = {}
     calls = _keep_calls(source.get(TOOL_CALLS), written[TOOL_CALLS])
     if any(calls):
         residual[CALLS] = calls
-    if given is not None:
-        residual[GIVEN] = given
+    if set_names is not None:
+        residual[GIVEN] = set_names
     return {**residual, **(keep(source, with_calls(written, calls)) or {})} or None
 
 

@@ -40,9 +40,9 @@ _RUN_ID = "run_id"
 
 
 class ServiceDump(dict[str, JsonValue]):
-    """A message that came in as an object. `given` names the fields that had been set on it."""
+    """A message that came in as an object. `set_names` names the fields that had been set on it."""
 
-    given: frozenset[str]
+    set_names: frozenset[str]
 
 
 def write_message(message: LedgerMessage) -> JsonObject:
@@ -50,11 +50,11 @@ def write_message(message: LedgerMessage) -> JsonObject:
     residual = message.residual if isinstance(message.residual, dict) else {}
     source = restore(with_calls(write_fields(message), residual.get(CALLS)), residual)
     named = {} if message.run_id is None or source.get(_RUN_ID) is not None else {_RUN_ID: message.run_id}
-    given = residual.get(GIVEN)
-    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+    set_names = residual.get(GIVEN)
+    if not isinstance(set_names, list) or not all(isinstance(name, str) for name in set_names):
         return {**source, **named}
     dump = ServiceDump(source, **named)
-    dump.given = frozenset(given if message.run_id is None else [*given, _RUN_ID])
+    dump.set_names = frozenset(set_names if message.run_id is None else [*set_names, _RUN_ID])
     return dump
 
 

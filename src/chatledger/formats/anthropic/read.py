@@ -66,8 +66,12 @@ def plain(value: object, path: str) -> Any:
 
 
 def _dump(model_dump: Callable[..., Any]) -> object:
-    given = dump_given(model_dump)
-    return dump_all(model_dump) if isinstance(given, dict) and not {"role", "type"} & given.keys() else given
+    set_fields = dump_given(model_dump)
+    return (
+        dump_all(model_dump)
+        if isinstance(set_fields, dict) and not {"role", "type"} & set_fields.keys()
+        else set_fields
+    )
 
 
 def _plain_payload(payload: object) -> dict[str, Any]:
@@ -99,8 +103,8 @@ def _with_residual(
         return messages, []
     if messages:
         first = messages[0]
-        kept = {**(first.residual or {}), PAYLOAD: residual}
-        return [first.model_copy(update={"residual": kept}), *messages[1:]], []
+        with_payload = {**(first.residual or {}), PAYLOAD: residual}
+        return [first.model_copy(update={"residual": with_payload}), *messages[1:]], []
     unknown = [key for key in source if key != MESSAGES]
     if not lenient:
         raise DecodeError(unknown[0], "the request has no message to store this key with; add a message")

@@ -130,11 +130,13 @@ def _enveloped(first: ChatMessage, role: str, content: JsonValue) -> Wire:
     changed the residual, and the API would reject the message.
     """
     residual = own_residual(first, NAME)
-    made = {"role": role, **_content_field(content, residual), **_reply_metadata(first, residual)}
-    whole = put_back(made, residual)
+    message = {"role": role, **_content_field(content, residual), **_reply_metadata(first, residual)}
+    whole = put_back(message, residual)
     typed = ("role", "content")
     return {
-        key: made[key] if key in typed else value for key, value in whole.items() if key in made or key not in typed
+        key: message[key] if key in typed else value
+        for key, value in whole.items()
+        if key in message or key not in typed
     }
 
 

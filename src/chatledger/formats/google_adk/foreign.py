@@ -103,11 +103,11 @@ def _fit_medium(part: Medium) -> Medium | None:
     """
     split = split_data_uri(part.url) if part.url is not None and part.data is None else None
     if split is not None:
-        given = {"mime_type": split[0] or part.mime_type, "data": split[1]}
+        fields = {"mime_type": split[0] or part.mime_type, "data": split[1]}
     elif part.data is not None:
-        given = {"mime_type": part.mime_type, "data": part.data}
+        fields = {"mime_type": part.mime_type, "data": part.data}
     elif part.url is not None:
-        given = {"mime_type": part.mime_type or guess_type(part.url)[0], "url": part.url}
+        fields = {"mime_type": part.mime_type or guess_type(part.url)[0], "url": part.url}
     else:
         return None
-    return type(part).model_validate({**given, "name": part.name})
+    return type(part).model_validate({**fields, "name": part.name})

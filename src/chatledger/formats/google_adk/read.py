@@ -229,21 +229,21 @@ class _Reader:
         return {MODEL: "assistant", USER: USER}.get(role, "custom") if isinstance(role, str) else "custom"
 
     def _read_rest(self, parts: Mapping[int, JsonValue]) -> tuple[list[Part], Source]:
-        given: Any = {"camel": self._camel, "signer": self._signer, "lenient": self._lenient}
-        return by_index(read_part(value, self._at(at), **given) for at, value in parts.items())
+        options: Any = {"camel": self._camel, "signer": self._signer, "lenient": self._lenient}
+        return by_index(read_part(value, self._at(at), **options) for at, value in parts.items())
 
     def _read_call(self, value: JsonValue, path: str) -> ToolCall | None:
         """A call; None for every other part, and for a malformed call if lenient."""
         if kind_of(value, self._camel) != CALL:
             return None
         try:
-            given = object_at(dict(view(as_object(value, path), self._camel)), CALL, path)
+            function_call = object_at(dict(view(as_object(value, path), self._camel)), CALL, path)
             path = f"{path}.{CALL}"
-            arguments = None if given.get("args") is None else object_at(given, "args", path)
-            name = optional_text_at(given, "name", path)
+            arguments = None if function_call.get("args") is None else object_at(function_call, "args", path)
+            name = optional_text_at(function_call, "name", path)
             if not name:
                 raise nameless(path)
-            return ToolCall(id=optional_text_at(given, "id", path), name=name, arguments=arguments)
+            return ToolCall(id=optional_text_at(function_call, "id", path), name=name, arguments=arguments)
         except DecodeError:
             if not self._lenient:
                 raise
@@ -253,15 +253,17 @@ class _Reader:
         """The content, fields and residual of a result; None for a malformed result if lenient."""
         try:
             source = as_object(value, path)
-            given = object_at(dict(view(source, self._camel)), ANSWER, path)
+            function_response = object_at(dict(view(source, self._camel)), ANSWER, path)
             path = f"{path}.{ANSWER}"
-            response = None if given.get("response") is None else object_at(given, "response", path)
-            media = given.get("parts")
+            response = (
+                None if function_response.get("response") is None else object_at(function_response, "response", path)
+            )
+            media = function_response.get("parts")
             if media is not None and not isinstance(media, list):
                 raise wrong(f"{path}.parts", "a list", media)
             fields: dict[str, Any] = {
-                "tool_call_id": optional_text_at(given, "id", path),
-                "name": optional_text_at(given, "name", path),
+                "tool_call_id": optional_text_at(function_response, "id", path),
+                "name": optional_text_at(function_response, "name", path),
                 "is_error": True if response and response.get("error") else None,
             }
         except DecodeError:
@@ -304,5 +306,5 @@ def _text_of(response: Source | None) -> tuple[list[Part], str | None]:
 
 
 def _with_residual(message: ChatMessage, residual: Source) -> ChatMessage:
-    kept = {key: value for key, value in residual.items() if value}
-    return message.model_copy(update={"residual": kept}) if kept else message
+    filled = {key: value for key, value in residual.items() if value}
+    return message.model_copy(update={"residual": filled}) if filled else message

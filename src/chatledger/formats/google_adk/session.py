@@ -86,7 +86,7 @@ def identified(
         run_id = None
     ids = [event_id, *(f"{quote(event_id, safe='')}/{number}" for number in range(1, len(rows)))]
     shared = {"run_id": run_id, "created_at": moment(timestamp)}
-    return [copy_with(one, {**shared, "message_id": id_}) for one, id_ in zip(rows, ids, strict=True)]
+    return [copy_with(row, {**shared, "message_id": id_}) for row, id_ in zip(rows, ids, strict=True)]
 
 
 def moment(timestamp: float) -> datetime | None:

@@ -151,12 +151,12 @@ def write_parts(message: ChatMessage, *, camel: bool) -> list[JsonValue]:
 
 def encoded_call(call: ToolCall, *, camel: bool) -> Source:
     """The part of a call without its residual. Arguments that are no object are those that nobody could parse."""
-    given: Source = {} if call.id is None else {"id": call.id}
+    function_call: Source = {} if call.id is None else {"id": call.id}
     if isinstance(call.arguments, dict):
-        given["args"] = call.arguments
+        function_call["args"] = call.arguments
     elif call.arguments is not None:
-        given["args"] = {"_raw": call.arguments}
-    return spelled({"function_call": {**given, "name": call.name}}, camel)
+        function_call["args"] = {"_raw": call.arguments}
+    return spelled({"function_call": {**function_call, "name": call.name}}, camel)
 
 
 def write_result(message: ChatMessage, *, camel: bool) -> Source:
@@ -167,14 +167,14 @@ def write_result(message: ChatMessage, *, camel: bool) -> Source:
 def encoded_result(message: ChatMessage, residual: JsonValue, *, camel: bool) -> Source:
     """The part of a result without its own residual: text as its response, and media beside it."""
     text, media = _text_and_media(message, residual, camel)
-    given: Source = {} if not media else {"parts": media}
+    function_response: Source = {} if not media else {"parts": media}
     if message.tool_call_id is not None:
-        given["id"] = message.tool_call_id
+        function_response["id"] = message.tool_call_id
     if message.name is not None:
-        given["name"] = message.name
+        function_response["name"] = message.name
     if text is not None:
-        given["response"] = _response(text, message.is_error is True, nested(residual, RESPONSE))
-    return spelled({"function_response": given}, camel)
+        function_response["response"] = _response(text, message.is_error is True, nested(residual, RESPONSE))
+    return spelled({"function_response": function_response}, camel)
 
 
 def _text_and_media(message: ChatMessage, residual: JsonValue, camel: bool) -> tuple[str | None, list[JsonValue]]:

@@ -73,7 +73,7 @@ class KosongCodec:
 
     def _write(self, messages: Sequence[ChatMessage]) -> Written:
         adapted = adapt(messages, self.revision)
-        kept = [index for index, message in enumerate(messages) if message.format == self.name]
+        own_indexes = [index for index, message in enumerate(messages) if message.format == self.name]
         return Written(
             [
                 KosongDump(
@@ -82,7 +82,7 @@ class KosongCodec:
                 for message, (first, *_) in adapted
             ],
             [origins for _, origins in adapted],
-            kept,
+            own_indexes,
         )
 
     def _read(self, source: object, path: str, losses: list[Loss], *, lenient: bool) -> ChatMessage:
@@ -141,7 +141,9 @@ def is_of_revision(payload: object, revision: KosongRevision) -> bool:
         return False
     if not all(_is_message(message, revision) for message in payload):
         return False
-    return not revision.null_is_empty or any(not isinstance(one, dict) or one["content"] is None for one in payload)
+    return not revision.null_is_empty or any(
+        not isinstance(message, dict) or message["content"] is None for message in payload
+    )
 
 
 def _is_message(message: object, revision: KosongRevision) -> bool:

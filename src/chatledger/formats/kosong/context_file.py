@@ -87,8 +87,8 @@ def _read_line(text: str, codec: KosongCodec, *, lenient: bool) -> ChatMessage:
         record = ChatMessage(role="custom", custom_data=fields, format=codec.name)
         return _with_line(record, _style_of(text, fields, SPACED))
     as_given = codec.decode([fields], rules="lenient" if lenient else "strict").messages[0]
-    kept = {key: value for key, value in residual_of(as_given).items() if key not in _AS_GIVEN}
-    plain = as_given.model_copy(update={"residual": kept or None})
+    rest = {key: value for key, value in residual_of(as_given).items() if key not in _AS_GIVEN}
+    plain = as_given.model_copy(update={"residual": rest or None})
     if STYLES[COMPACT](_fields_of(plain, codec)) == text:
         return plain
     return _with_line(as_given, _style_of(text, _fields_of(as_given, codec), COMPACT))
@@ -122,10 +122,10 @@ def _encoded_line(message: ChatMessage, codec: KosongCodec) -> bytes:
     return _write_line(_fields_of(message, codec), residual_of(message).get(LINE), default)
 
 
-def _with_line(message: ChatMessage, found: dict[str, str]) -> ChatMessage:
+def _with_line(message: ChatMessage, style: dict[str, str]) -> ChatMessage:
     """The message, with the differences to a default line: no blank lines around it and one newline at its end."""
     usual = {BEFORE: "", AFTER: "", END: "\n"}
-    fields = {key: value for key, value in found.items() if usual.get(key) != value}
+    fields = {key: value for key, value in style.items() if usual.get(key) != value}
     if not fields:
         return message
     residual = residual_of(message)

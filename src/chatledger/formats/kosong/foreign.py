@@ -41,14 +41,14 @@ def adapt(
     before: ChatMessage | None = None
     for index, message in enumerate(messages):
         as_record = records and is_record(message)
-        one = message if as_record else adapt_message(message, revision, pairing, index + 1)
-        if one is None:
+        fitted = message if as_record else adapt_message(message, revision, pairing, index + 1)
+        if fitted is None:
             continue
         if before is not None and _is_one_turn(before, message):
             first, origins = adapted.pop()
-            adapted.append((_merged(first, one), (*origins, index)))
+            adapted.append((_merged(first, fitted), (*origins, index)))
         else:
-            adapted.append((one, (index,)))
+            adapted.append((fitted, (index,)))
         before = message
     return adapted
 
@@ -165,7 +165,7 @@ def adapt_reasoning(reasoning: str | list[Part], revision: KosongRevision) -> li
     """The parts of the field `reasoning`. Empty reasoning becomes an empty part."""
     if isinstance(reasoning, str):
         return [ThinkPart(text=reasoning)]
-    adapted = [one for part in reasoning for one in adapt_part(part, revision, own=False)]
+    adapted = [adapted_part for part in reasoning for adapted_part in adapt_part(part, revision, own=False)]
     return [ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in adapted]
 
 

@@ -42,8 +42,8 @@ _REGISTRY: dict[str, type[ContentPart]] = {}
 
 def part_class(part_type: str, *, videos: bool = True) -> type[ContentPart] | None:
     """The class that was last registered under a type. Without `videos`, kosong's own video class does not exist."""
-    found = _REGISTRY.get(part_type)
-    return None if found is VideoURLPart and not videos else found
+    registered = _REGISTRY.get(part_type)
+    return None if registered is VideoURLPart and not videos else registered
 
 
 def validate_part(value: Any, *, videos: bool = True) -> ContentPart:
@@ -52,8 +52,8 @@ def validate_part(value: Any, *, videos: bool = True) -> ContentPart:
         return value
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         raise ValueError(f"Cannot validate {value} as ContentPart")
-    found = part_class(value["type"], videos=videos)
-    return UnknownPart(type=value["type"], value=value) if found is None else found.model_validate(value)
+    part_type = part_class(value["type"], videos=videos)
+    return UnknownPart(type=value["type"], value=value) if part_type is None else part_type.model_validate(value)
 
 
 class ContentPart(BaseModel, MergeableMixin):
@@ -273,8 +273,8 @@ def classes_of(message: Any) -> dict[int, str]:
     """The type under which a part's class was registered, for each part that states another type; by index."""
     content = vars(message)["content"]
     stated = enumerate(content) if isinstance(content, list) else ()
-    found = {index: (_registered_as(part), getattr(part, "type", None)) for index, part in stated}
-    return {index: own for index, (own, given) in found.items() if own is not None and own != given}
+    types = {index: (_registered_as(part), getattr(part, "type", None)) for index, part in stated}
+    return {index: own for index, (own, stated_type) in types.items() if own is not None and own != stated_type}
 
 
 def _registered_as(part: Any) -> str | None:
@@ -305,10 +305,10 @@ def _build_part(value: json.JsonValue, part_type: Any, revision: KosongRevision)
     stated = value.get("type") if isinstance(value, dict) else None
     if not isinstance(stated, str):
         return UnknownPart(type="", value=value)
-    found = part_class(part_type if isinstance(part_type, str) else stated, videos=revision.has_videos)
+    class_ = part_class(part_type if isinstance(part_type, str) else stated, videos=revision.has_videos)
     with suppress(ValidationError, TypeError):
-        if found is not None:
-            return found.model_validate(value)
+        if class_ is not None:
+            return class_.model_validate(value)
     return UnknownPart(type=stated, value=value)
 
 
@@ -323,23 +323,23 @@ def keep_given(message: Any, *, is_text: bool) -> json.JsonValue:
     its text.
     """
     models = dict(_models(message, ""))
-    found = {path: set(model.model_fields_set) for path, model in models.items()}
+    set_fields = {path: set(model.model_fields_set) for path, model in models.items()}
     for way in (MADE, SHORT_READ, READ):
-        if found == {path: _expected(model, path, way, is_text=is_text) for path, model in models.items()}:
+        if set_fields == {path: _expected(model, path, way, is_text=is_text) for path, model in models.items()}:
             return None if way == MADE else way
-    made = {path: _expected(model, path, MADE, is_text=is_text) for path, model in models.items()}
-    return {path: sorted(names) for path, names in found.items() if names != made[path]}
+    constructed = {path: _expected(model, path, MADE, is_text=is_text) for path, model in models.items()}
+    return {path: sorted(names) for path, names in set_fields.items() if names != constructed[path]}
 
 
-def restore_given(message: Any, kept: Any, *, is_text: bool) -> None:
+def restore_given(message: Any, residual: Any, *, is_text: bool) -> None:
     """Mark the fields that were given, on the message and the objects inside it."""
-    listed = kept if isinstance(kept, dict) else {}
-    way = kept if isinstance(kept, str) else MADE
+    listed = residual if isinstance(residual, dict) else {}
+    way = residual if isinstance(residual, str) else MADE
     for path, model in _models(message, ""):
-        given = model.model_fields_set
+        set_fields = model.model_fields_set
         names = listed.get(path)
-        given.clear()
-        given.update(names if isinstance(names, list) else _expected(model, path, way, is_text=is_text))
+        set_fields.clear()
+        set_fields.update(names if isinstance(names, list) else _expected(model, path, way, is_text=is_text))
 
 
 def _models(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -64,8 +64,8 @@ def _read_dict(source: Any, path: str, revision: KosongRevision, losses: list[Lo
     message = message.model_copy(update={"residual": _partial_flag(source)})
     full = write_fields(message, revision)
     is_short = len(source) < len(full)
-    found = keep_deep(source, shortened(full) if is_short else full)
-    residual = {AS_DICT: True, **({SHORT: True} if is_short else {}), **({FIELDS: found} if found else {})}
+    difference = keep_deep(source, shortened(full) if is_short else full)
+    residual = {AS_DICT: True, **({SHORT: True} if is_short else {}), **({FIELDS: difference} if difference else {})}
     return message.model_copy(update={"residual": {**residual, **(message.residual or {})}})
 
 

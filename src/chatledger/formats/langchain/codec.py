@@ -71,8 +71,8 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
         answered = pairing.answer(message) if message.role == "tool" else None
         own = message.format == NAME
         payload.append(write_message(message if own else fit(message, index + 1, call_ids, answered)))
-    kept = [index for index, message in enumerate(messages) if message.format == NAME]
-    return Written(payload, [(index,) for index in range(len(messages))], kept)
+    own_indexes = [index for index, message in enumerate(messages) if message.format == NAME]
+    return Written(payload, [(index,) for index in range(len(messages))], own_indexes)
 
 
 # --- Recognition ------------------------------------------------------------------------------------------------------

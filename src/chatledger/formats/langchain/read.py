@@ -153,8 +153,8 @@ def _read_calls(data: JsonObject, path: str, *, lenient: bool) -> tuple[list[Too
         if not lenient:
             raise
         return None, {}
-    kept = {str(idx): residual for idx, (_, residual) in enumerate(calls) if residual is not None}
-    return [call for call, _ in calls] or None, kept
+    residuals = {str(idx): residual for idx, (_, residual) in enumerate(calls) if residual is not None}
+    return [call for call, _ in calls] or None, residuals
 
 
 def _each_call(data: JsonObject, key: str, path: str, *, is_valid: bool) -> list[tuple[ToolCall, JsonObject | None]]:

@@ -74,9 +74,9 @@ def write_message(message: ChatMessage) -> JsonObject:
 
 def type_of(message: ChatMessage, residual: JsonObject) -> str:
     """The type in the residual, unless the role was changed later; else the usual type of the role."""
-    kept = residual.get(TYPE)
-    if isinstance(kept, str) and (kept in CHAT_TYPES or _ROLES.get(kept, "custom") == message.role):
-        return kept
+    type_ = residual.get(TYPE)
+    if isinstance(type_, str) and (type_ in CHAT_TYPES or _ROLES.get(type_, "custom") == message.role):
+        return type_
     return _TYPES.get(message.role, "chat")
 
 
@@ -122,9 +122,9 @@ def _calls(message: ChatMessage, residual: JsonObject) -> tuple[list[JsonValue],
     valid: list[JsonValue] = []
     invalid: list[JsonValue] = []
     for idx, call in enumerate(message.tool_calls or ()):
-        kept = nested(residual, CALLS, str(idx))
-        written, is_valid = write_call(call, nested(kept, FORM) == INVALID)
-        (valid if is_valid else invalid).append(restore_deep(written, kept))
+        call_residual = nested(residual, CALLS, str(idx))
+        written, is_valid = write_call(call, nested(call_residual, FORM) == INVALID)
+        (valid if is_valid else invalid).append(restore_deep(written, call_residual))
     return valid, invalid
 
 

@@ -20,14 +20,14 @@ Source: TypeAlias = Sequence[tuple[int, ChatMessage]]
 _DISAGREE = object()  # the value of a field whose values differ between the pieces
 
 
-def compare(source: Source, read: Sequence[ChatMessage], kept: Collection[int]) -> Iterator[Found]:
-    """The differences of a group. The residual of a message in `kept` is not compared."""
+def compare(source: Source, read: Sequence[ChatMessage], kept_residuals: Collection[int]) -> Iterator[Found]:
+    """The differences of a group. The residual of a message in `kept_residuals` is not compared."""
     yield from _compare_fields(source, read)
     yield from _compare_contents(source, read)
     yield from _compare_calls(source, read)
     residual = _agreed(read, "residual")
     for index, message in source:
-        if message.residual is not None and index not in kept and not _same(message.residual, residual):
+        if message.residual is not None and index not in kept_residuals and not _same(message.residual, residual):
             yield index, codes.RESIDUAL, "residual"
 
 
@@ -131,8 +131,8 @@ def _call_losses(call: ToolCall, back: ToolCall) -> Iterator[tuple[str, str]]:
         yield codes.EXTRAS, "extras"
 
 
-def _arguments_code(given: JsonValue, back: JsonValue) -> str:
-    return codes.ARGUMENTS_FORM if _same(_meant(given), _meant(back)) else codes.ARGUMENTS
+def _arguments_code(before: JsonValue, back: JsonValue) -> str:
+    return codes.ARGUMENTS_FORM if _same(_meant(before), _meant(back)) else codes.ARGUMENTS
 
 
 def _meant(arguments: JsonValue) -> JsonValue:

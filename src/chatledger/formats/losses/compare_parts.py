@@ -91,12 +91,12 @@ def compare_parts(source: Channel, back: Channel, thoughts: Thoughts) -> Iterato
         yield from _lost_signatures(source.atoms, thoughts)
         return
     pairs, rest = _pairs_in_text(source, back) if back.form == "text" else _pairs(source.atoms, back.atoms)
-    found = list(_part_losses(source, pairs, rest, thought))
+    losses = list(_part_losses(source, pairs, rest, thought))
     lost = [atom for atom, pair in zip(source.atoms, pairs, strict=True) if pair is None]
-    found += _lost_signatures(lost, thoughts)
-    yield from found
+    losses += _lost_signatures(lost, thoughts)
+    yield from losses
     if source.form != back.form:
-        if all(path != source.name for _, _, path in found):
+        if all(path != source.name for _, _, path in losses):
             yield source.index, codes.CONTENT_FORM if source.name == "content" else thought, source.name
     elif rest and not lost:
         only_thoughts = source.name == "reasoning" or all(isinstance(part, ThinkPart) for part in rest)
@@ -140,7 +140,9 @@ def _pairs(atoms: Sequence[Atom[Part]], back: Sequence[Atom[Part]]) -> tuple[lis
     start, taken, pairs = 0, set[int](), list[Part | None]()
     for atom in atoms:
         nexts = [
-            found[i] for a in _anchors(atom.value) if (i := bisect_left(found := places.get(a, []), start)) < len(found)
+            indexes[i]
+            for a in _anchors(atom.value)
+            if (i := bisect_left(indexes := places.get(a, []), start)) < len(indexes)
         ]
         if nexts:
             start = min(nexts) + 1

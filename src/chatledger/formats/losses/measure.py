@@ -72,33 +72,33 @@ def _is_readable(codec: Codec, messages: Sequence[ChatMessage], carry: bool) -> 
 
 def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessage], written: Written) -> list[Loss]:
     """The differences between messages and the messages that were read back."""
-    found, origins = _LossesByMessage(messages), origins_of(written, len(decoded))
-    _note_places(found, origins)
+    losses, origins = _LossesByMessage(messages), origins_of(written, len(decoded))
+    _note_places(losses, origins)
     for sources, pieces in groups_of(len(messages), origins):
         if sources and pieces:
             originals = [(index, messages[index]) for index in sources]
             for index, code, path in compare(originals, [decoded[piece] for piece in pieces], written.kept):
-                found.add(index, code, path)
-    return found.losses
+                losses.add(index, code, path)
+    return losses.losses
 
 
-def _note_places(found: _LossesByMessage, origins: Origins) -> None:
+def _note_places(losses: _LossesByMessage, origins: Origins) -> None:
     """The losses of messages as a whole."""
     pieces = _places_of(origins)
     moved = unordered(origins)
-    for index in range(found.count):
+    for index in range(losses.count):
         own = pieces.get(index, [])
         if not own:
-            found.add(index, LEFT_OUT, "")
+            losses.add(index, LEFT_OUT, "")
         if len(own) > 1:
-            found.add(index, SPLIT, "")
+            losses.add(index, SPLIT, "")
         if any(min(origins[piece]) < index for piece in own):
-            found.add(index, MERGED, "")
+            losses.add(index, MERGED, "")
         if index in moved:
-            found.add(index, ORDER, "")
+            losses.add(index, ORDER, "")
     for piece, sources in enumerate(origins):
         if not sources:
-            found.add(_follower(origins, piece), MADE_UP, "")
+            losses.add(_follower(origins, piece), MADE_UP, "")
 
 
 def _follower(origins: Origins, piece: int) -> int | None:
@@ -127,8 +127,8 @@ class _LossesByMessage:
         ordered = sorted(self._by_message.items(), key=lambda entry: -1 if entry[0] is None else entry[0])
         return [
             Loss(code, None if index is None else self._messages[index].seq, path)
-            for index, found in ordered
-            for code, path in found
+            for index, of_message in ordered
+            for code, path in of_message
         ]
 
 

@@ -72,8 +72,8 @@ class Agent(Model):
 
     def overridden(self, settings: Mapping[str, Any]) -> Self:
         """This agent with other settings. Raises ValidationError for `models`, `system_prompt` and unknown keys."""
-        given = AgentSettings.model_validate(dict(settings))
-        return self.model_copy(update={name: getattr(given, name) for name in given.model_fields_set})
+        changed = AgentSettings.model_validate(dict(settings))
+        return self.model_copy(update={name: getattr(changed, name) for name in changed.model_fields_set})
 
 
 class AgentFactory:
@@ -166,5 +166,5 @@ class Roster:
     def _find(self, name: str) -> Agent:
         if self._registry is None:
             raise UnknownAgent(name)
-        found = self._registry.get_agent(name)
-        return found if isinstance(found, Agent) else Agent.from_dict(found.to_dict())
+        registered = self._registry.get_agent(name)
+        return registered if isinstance(registered, Agent) else Agent.from_dict(registered.to_dict())

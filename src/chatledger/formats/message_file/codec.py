@@ -35,8 +35,8 @@ class MessageFileCodec:
         if not isinstance(payload, (list, tuple)):
             raise DecodeError("$", f"expected a list of items, not {type(payload).__name__}")
         items = [item_of(value, f"$[{index}]") for index, value in enumerate(payload)]
-        given = zip(items, payload, strict=True)
-        groups = (read_group(item, was_object=not isinstance(value, dict)) for item, value in given)
+        items_and_values = zip(items, payload, strict=True)
+        groups = (read_group(item, was_object=not isinstance(value, dict)) for item, value in items_and_values)
         return Decoded([message for group in groups for message in group])
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Written:
@@ -51,7 +51,7 @@ def _write(messages: Sequence[ChatMessage]) -> Written:
     assembled = assemble(messages)
     items = [draft for draft in assembled.drafts if draft.owner is None]
     origins = [sources for draft in items for sources in draft.origins()]
-    return Written([draft.to_dict() for draft in items], origins, assembled.kept)
+    return Written([draft.to_dict() for draft in items], origins, assembled.own_indexes)
 
 
 def _model(fields: dict[str, Any], path: str) -> TextItem | CallItem:

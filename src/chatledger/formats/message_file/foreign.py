@@ -118,18 +118,18 @@ class Assembled:
     """All items in file order, including calls; and the indexes of the messages of this format."""
 
     drafts: list[GrowingItem]
-    kept: list[int]
+    own_indexes: list[int]
 
 
 def assemble(messages: Sequence[ChatMessage]) -> Assembled:
-    drafts, kept = Drafts(), list[int]()
+    drafts, own_indexes = Drafts(), list[int]()
     adopter = Adopter(drafts)
     for index, message in enumerate(messages):
         if _take(drafts, message, message.seq or index + 1, index):
-            kept.append(index)
+            own_indexes.append(index)
         else:
             adopter.adopt(message, message.seq or index + 1, index)
-    return Assembled(drafts.all, kept)
+    return Assembled(drafts.all, own_indexes)
 
 
 def _take(drafts: Drafts, message: ChatMessage, position: int, index: int) -> bool:
@@ -211,11 +211,11 @@ def _outputs_in(message: ChatMessage) -> list[tuple[str, str]]:
         return [(message.content, TEXT)] if message.content or message.role != "assistant" else []
     outputs: list[tuple[str, str]] = []
     for part in message.content or ():
-        found = from_part(part)
-        if found is not None and isinstance(part, TextPart) and outputs and outputs[-1][1] == TEXT:
+        output = from_part(part)
+        if output is not None and isinstance(part, TextPart) and outputs and outputs[-1][1] == TEXT:
             outputs[-1] = (outputs[-1][0] + part.text, TEXT)
-        elif found is not None:
-            outputs.append(found)
+        elif output is not None:
+            outputs.append(output)
     return outputs
 
 

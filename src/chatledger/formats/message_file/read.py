@@ -114,8 +114,8 @@ def read_outputs(
     parts = [to_part(output.content, output.mime_type) for output in outputs]
     lone = parts[0] if len(parts) == 1 else None
     content: str | list[Part] = lone.text if isinstance(lone, TextPart) else parts
-    kept = [keep(output.to_dict(), write_output(part)) for output, part in zip(outputs, parts, strict=True)]
-    residual: JsonObject = {BACK: back, OUTPUTS: kept}
+    of_outputs = [keep(output.to_dict(), write_output(part)) for output, part in zip(outputs, parts, strict=True)]
+    residual: JsonObject = {BACK: back, OUTPUTS: of_outputs}
     if isinstance(item, CallItem):
         residual = {**residual, CALL: call or 0}
         fields: JsonObject = {"role": "tool", "name": item.function_name, "tool_call_id": call_id}

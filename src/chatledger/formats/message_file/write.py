@@ -70,10 +70,10 @@ def _common_fields(name: str | None, kind: str) -> JsonObject:
 def write_outputs(message: ChatMessage) -> list[JsonObject] | None:
     """The outputs of a message of `read_outputs`; None for any other message."""
     residual = message.residual if isinstance(message.residual, dict) else {}
-    kept, parts = residual.get(OUTPUTS), _parts(message)
-    if message.format != NAME or not isinstance(kept, list) or len(kept) != len(parts):
+    of_outputs, parts = residual.get(OUTPUTS), _parts(message)
+    if message.format != NAME or not isinstance(of_outputs, list) or len(of_outputs) != len(parts):
         return None
-    return [restore(write_output(part), known) for part, known in zip(parts, kept, strict=True)]
+    return [restore(write_output(part), known) for part, known in zip(parts, of_outputs, strict=True)]
 
 
 def write_output(part: Part) -> JsonObject:

@@ -49,7 +49,7 @@ def _without_odd_blocks(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if message.format != NAME or not odd:
         return message
     log.add(repairs.ORPHAN_RESULT, message, "an invalid call block or a result without a call: left out")
-    return _only(message, lambda part: not any(part is one for one in odd))
+    return _only(message, lambda part: not any(part is odd_part for odd_part in odd))
 
 
 def _server_results_without_call(parts: Sequence[Part]) -> list[OpaquePart]:
@@ -120,11 +120,11 @@ def _with_inputs(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if not any(_is_odd_input(call, message) for call in calls):
         return message
     log.add(repairs.ARGUMENTS, message, "input that is not an object: written as an object")
-    given = [
+    calls_with_inputs = [
         call.model_copy(update={"arguments": fit_arguments(call.arguments)}) if _is_odd_input(call, message) else call
         for call in calls
     ]
-    return copy_with(message, {"tool_calls": given})
+    return copy_with(message, {"tool_calls": calls_with_inputs})
 
 
 def _is_odd_input(call: ToolCall, message: ChatMessage) -> bool:
@@ -140,8 +140,8 @@ def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if message.tool_calls:
         return _with_calls_last(message, log)
     log.add(repairs.REASONING, message, "reasoning at the end of a message: left out")
-    kept = {id(part) for part in parts[: len(parts) - count]}
-    return _only(message, lambda part: id(part) in kept)
+    others = {id(part) for part in parts[: len(parts) - count]}
+    return _only(message, lambda part: id(part) in others)
 
 
 def _is_anthropics(thought: Part, message: ChatMessage) -> bool:
@@ -172,11 +172,11 @@ def _says_nothing(message: ChatMessage) -> bool:
 def _only(message: ChatMessage, wanted: Callable[[Part], bool]) -> ChatMessage:
     """The message with some of its parts and their residuals."""
     parts = message.content if isinstance(message.content, list) else []
-    kept = [idx for idx, part in enumerate(parts) if wanted(part)]
-    content = [parts[idx] for idx in kept]
+    indexes = [idx for idx, part in enumerate(parts) if wanted(part)]
+    content = [parts[idx] for idx in indexes]
     if message.format != NAME or not isinstance(message.residual, dict):
         return copy_with(message, {"content": content})
-    residuals = {str(new): nested(message.residual, PARTS, str(old)) for new, old in enumerate(kept)}
+    residuals = {str(new): nested(message.residual, PARTS, str(old)) for new, old in enumerate(indexes)}
     rest = {key: value for key, value in message.residual.items() if key not in (PARTS, CALLS_AT)}
     return copy_with(message, {"content": content, "residual": {**rest, PARTS: residuals}})
 

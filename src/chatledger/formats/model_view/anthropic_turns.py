@@ -100,8 +100,8 @@ def _parts(message: ChatMessage) -> list[Part]:
 
 
 def _part_residuals(message: ChatMessage, shift: int) -> dict[str, Any]:
-    found = nested(message.residual, PARTS)
-    return {str(int(idx) + shift): value for idx, value in found.items()} if isinstance(found, dict) else {}
+    residuals = nested(message.residual, PARTS)
+    return {str(int(idx) + shift): value for idx, value in residuals.items()} if isinstance(residuals, dict) else {}
 
 
 def _without_last_space(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:

@@ -79,13 +79,13 @@ class _Pairing:
 def _exchange(messages: Sequence[ChatMessage], position: int, paired: _Pairing, log: RepairLog) -> Exchange:
     asker = messages[position]
     calls = asker.tool_calls or []
-    found = [(paired.results.get((position, idx)), idx) for idx in range(len(calls))]
+    result_of = [(paired.results.get((position, idx)), idx) for idx in range(len(calls))]
     exchange = Exchange(asker)
-    for result, idx in sorted((result, idx) for result, idx in found if result is not None):
+    for result, idx in sorted((result, idx) for result, idx in result_of if result is not None):
         if not paired.is_directly_behind(position, result):
             log.add(repairs.MOVED_RESULT, messages[result], "the result does not directly follow its call: moved there")
         exchange.answers.append((idx, messages[result]))
-    for unanswered, idx in found:
+    for unanswered, idx in result_of:
         if unanswered is None:
             call = OpenCall(0, position, idx, calls[idx].id, calls[idx].name)
             log.add(repairs.OPEN_CALL, asker, f"call {idx} ({call.name[:80]}) has no result: answered as interrupted")
@@ -156,33 +156,33 @@ class _Ids:
             wanted = f"call_{position if asker.seq is None else asker.seq}_{idx}"
             if self._provider.keeps(asker):  # for a message of another format the writer generates an id
                 self._log.add(repairs.CALL_ID, asker, f"call {idx} has no id: written as {wanted!r}")
-        given = wanted
+        id_ = wanted
         if not self._provider.call_ids.fullmatch(wanted):
-            given = self._free(re.sub(r"[^a-zA-Z0-9_-]", "_", wanted[:MADE_ID])[: MADE_ID - 8] or "call")
-            self._log.add(repairs.CALL_ID, asker, f"call id {_short(wanted)} is not accepted: written as {given!r}")
+            id_ = self._free(re.sub(r"[^a-zA-Z0-9_-]", "_", wanted[:MADE_ID])[: MADE_ID - 8] or "call")
+            self._log.add(repairs.CALL_ID, asker, f"call id {_short(wanted)} is not accepted: written as {id_!r}")
         elif wanted in self._taken:
-            given = self._free(wanted[: MADE_ID - 8])
+            id_ = self._free(wanted[: MADE_ID - 8])
             self._log.add(
-                repairs.REUSED_ID, asker, f"call id {_short(wanted)} belongs to an earlier call: written as {given!r}"
+                repairs.REUSED_ID, asker, f"call id {_short(wanted)} belongs to an earlier call: written as {id_!r}"
             )
-        self._taken.add(given)
-        return given
+        self._taken.add(id_)
+        return id_
 
     def _free(self, stem: str) -> str:
         """The stem, followed by a number if another call has the stem as its id."""
-        given = stem
-        while given in self._taken:
+        free = stem
+        while free in self._taken:
             self._copies[stem] = self._copies.get(stem, 1) + 1
-            given = f"{stem}_{self._copies[stem]}"
-        return given
+            free = f"{stem}_{self._copies[stem]}"
+        return free
 
     def _with_ids(self, asker: ChatMessage, calls: Sequence[ToolCall], ids: Sequence[str]) -> ChatMessage:
         if all(call.id == id_ for call, id_ in zip(calls, ids, strict=True)):
             return asker
-        given = [call.model_copy(update={"id": id_}) for call, id_ in zip(calls, ids, strict=True)]
+        named_calls = [call.model_copy(update={"id": id_}) for call, id_ in zip(calls, ids, strict=True)]
         if any(call.id is None for call in calls):
-            return rewritten(asker, tool_calls=given)
-        return copy_with(asker, {"tool_calls": given})
+            return rewritten(asker, tool_calls=named_calls)
+        return copy_with(asker, {"tool_calls": named_calls})
 
     def _with_id(self, result: ChatMessage, id_: str) -> ChatMessage:
         if result.tool_call_id == id_:

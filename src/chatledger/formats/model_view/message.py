@@ -84,8 +84,8 @@ def with_objects(message: ChatMessage, are_functions: Sequence[bool], log: Repai
     has_odd = any(not _is_blank(call) for call, is_odd in zip(calls, odd, strict=True) if is_odd)
     detail = "arguments that are no JSON object: written as an object" if has_odd else "no arguments: written as {}"
     log.add(repairs.ARGUMENTS, message, detail)
-    given = [with_text(call) if is_odd else call for call, is_odd in zip(calls, odd, strict=True)]
-    return copy_with(message, {"tool_calls": given})
+    repaired = [with_text(call) if is_odd else call for call, is_odd in zip(calls, odd, strict=True)]
+    return copy_with(message, {"tool_calls": repaired})
 
 
 def with_text(call: ToolCall) -> ToolCall:

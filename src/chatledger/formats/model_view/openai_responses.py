@@ -134,8 +134,8 @@ def _without_lone_reasoning(message: ChatMessage, log: RepairLog) -> ChatMessage
     if message.format != NAME or message.role != "assistant":
         return message
     items = _items(message)
-    kept = write_message(message) is not None
-    if not any(item.get("type") == REASONING for item in items) or (kept and _all_led_to_something(items)):
+    is_written = write_message(message) is not None
+    if not any(item.get("type") == REASONING for item in items) or (is_written and _all_led_to_something(items)):
         return message
     log.add(repairs.REASONING, message, "reasoning without the item that must follow it: left out")
     return _anew(message)

@@ -37,7 +37,7 @@ class RepairLog:
 
     def in_order(self) -> list[Repair]:
         """Sorted by message; repairs of messages that are not stored come last."""
-        return sorted(self.repairs, key=lambda one: (one.seq is None, one.seq or 0))
+        return sorted(self.repairs, key=lambda repair: (repair.seq is None, repair.seq or 0))
 
 
 def rewritten(message: ChatMessage, **fields: Any) -> ChatMessage:

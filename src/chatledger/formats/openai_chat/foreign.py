@@ -67,9 +67,9 @@ def _fit_calls(message: ChatMessage, position: int) -> list[ToolCall] | None:
     return [_fit_call(call, made_id(message, position, idx)) for idx, call in enumerate(message.tool_calls)]
 
 
-def _fit_call(call: ToolCall, made: str) -> ToolCall:
+def _fit_call(call: ToolCall, made_id: str) -> ToolCall:
     arguments = call.arguments if isinstance(call.arguments, str) else dumps(call.arguments or {})
-    return build(ToolCall, {"id": made if call.id is None else call.id, "name": call.name, "arguments": arguments})
+    return build(ToolCall, {"id": made_id if call.id is None else call.id, "name": call.name, "arguments": arguments})
 
 
 def _fit_content(message: ChatMessage, role: str, calls: list[ToolCall] | None) -> str | list[Part] | None:

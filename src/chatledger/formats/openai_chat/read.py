@@ -85,8 +85,8 @@ def _read_message(value: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
         },
         _FIELDS,
     )
-    kept = keep(source, write_message(message, calls=_written_calls(source, message)))
-    return message if kept is None else copy_with(message, {"residual": {**notes.residual, **kept}})
+    difference = keep(source, write_message(message, calls=_written_calls(source, message)))
+    return message if difference is None else copy_with(message, {"residual": {**notes.residual, **difference}})
 
 
 def _written_calls(source: dict[str, JsonValue], message: ChatMessage) -> list[JsonValue] | None:

@@ -42,15 +42,15 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
     """The input: messages of the format as they came in, others fitted to the format."""
     items: list[Source] = []
     owners: list[int] = []
-    kept: list[int] = []
+    own_indexes: list[int] = []
     for index, (message, (own, fitted)) in enumerate(zip(messages, _each_written(messages), strict=True)):
         written = fitted if own is None else own
         if own is not None or _needs_no_items(message):
-            kept.append(index)
+            own_indexes.append(index)
         items += written
         owners += [index] * len(written)
     payload = shape_payload(messages[0], items) if messages else items
-    return Written(payload, lambda: _origins(items, owners), kept)
+    return Written(payload, lambda: _origins(items, owners), own_indexes)
 
 
 def _each_written(messages: Sequence[ChatMessage]) -> Iterator[tuple[list[Source] | None, list[Source]]]:
@@ -120,12 +120,12 @@ def is_openai_responses(payload: object) -> bool:
         return False
     if not isinstance(source, dict):
         return _are_own_items(source)
-    given = source.get("input")
+    input_ = source.get("input")
     if list(source) == ["input"]:
-        return _are_own_items(given)
+        return _are_own_items(input_)
     if source.keys() != {"instructions", "input"} or not isinstance(source["instructions"], str | None):
         return False
-    return isinstance(given, str) or _are_items(given)
+    return isinstance(input_, str) or _are_items(input_)
 
 
 def _are_own_items(items: Any) -> bool:

@@ -102,19 +102,19 @@ def _content_items(parts: list[Part], seq: int, message: ChatMessage) -> Iterato
             yield _message_item(written, f"msg_{seq}_{idx}")
 
 
-def _message_item(content: list[JsonValue], made: str) -> Source:
-    return {"type": "message", "id": made, "status": "completed", "role": "assistant", "content": content}
+def _message_item(content: list[JsonValue], made_id: str) -> Source:
+    return {"type": "message", "id": made_id, "status": "completed", "role": "assistant", "content": content}
 
 
-def _thought_item(part: ThinkPart, made: str, message: ChatMessage) -> Source:
+def _thought_item(part: ThinkPart, made_id: str, message: ChatMessage) -> Source:
     """The item of a thought. OpenAI checks that it made the signature, and that it belongs to the id of the item."""
     signer = signer_of(part, message.format)
     if signer != OPENAI and (signer is not None or message.format is not None):
-        return {"id": made, **write_thought(ThinkPart(text=part.text))}
-    return {"id": id_of(part) or made, **write_thought(ThinkPart(text=part.text, signature=part.signature))}
+        return {"id": made_id, **write_thought(ThinkPart(text=part.text))}
+    return {"id": id_of(part) or made_id, **write_thought(ThinkPart(text=part.text, signature=part.signature))}
 
 
-def _call_item(call: ToolCall, made: str) -> Source:
+def _call_item(call: ToolCall, made_id: str) -> Source:
     arguments = call.arguments if isinstance(call.arguments, str) else dumps(call.arguments or {})
-    call_id = made if call.id is None else call.id
+    call_id = made_id if call.id is None else call.id
     return {"type": FUNCTION_CALL, "call_id": call_id, "name": call.name, "arguments": arguments}

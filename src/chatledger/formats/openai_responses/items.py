@@ -161,7 +161,7 @@ def _read_content(
         return value, {}
     if not isinstance(value, list):
         raise wrong(path, "text or a list of parts", value)
-    parts, notes = by_index(read_part(one, f"{path}[{idx}]", role, lenient=lenient) for idx, one in enumerate(value))
+    parts, notes = by_index(read_part(part, f"{path}[{idx}]", role, lenient=lenient) for idx, part in enumerate(value))
     return parts, {"take": len(parts), "parts": notes} if notes else {"take": len(parts)}
 
 

@@ -55,12 +55,12 @@ def shape_payload(first: ChatMessage, items: list[Source]) -> JsonValue:
     keys = [key for key in keys if key in REQUEST_KEYS] if isinstance(keys, list) else None
     instructions = _instructions(first, items) if keys is not None and INSTRUCTIONS in keys else None
     rest = items if instructions is None else items[1:]
-    given = rest[0]["content"] if nested(shape, "text") is True and _are_plain_text(rest) else rest
+    input_ = rest[0]["content"] if nested(shape, "text") is True and _are_plain_text(rest) else rest
     if keys is None:
-        return given
+        return input_
     if rest and INPUT not in keys:
         keys.append(INPUT)
-    return {key: instructions if key == INSTRUCTIONS else given for key in keys}
+    return {key: instructions if key == INSTRUCTIONS else input_ for key in keys}
 
 
 def as_items(payload: JsonValue) -> list[Source]:

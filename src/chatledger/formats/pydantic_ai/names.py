@@ -84,7 +84,7 @@ _NO_USAGE: Source = {
 }
 
 
-def given(residual: JsonValue, key: str) -> Source:
+def original(residual: JsonValue, key: str) -> Source:
     """The key with the value of the source, to be spread into the encoded object; empty if the source had none."""
     values = nested(residual, GIVEN)
     return {key: values[key]} if isinstance(values, dict) and key in values else {}
@@ -92,8 +92,8 @@ def given(residual: JsonValue, key: str) -> Source:
 
 def with_given(source: Source, *keys: str) -> Source:
     """The beginning of a residual: the values of keys that the writer could not generate again."""
-    found = {key: source[key] for key in keys if key in source}
-    return {GIVEN: found} if found else {}
+    values = {key: source[key] for key in keys if key in source}
+    return {GIVEN: values} if values else {}
 
 
 def request_head(parts: list[JsonValue]) -> Source:
@@ -116,7 +116,7 @@ def response_head(residual: JsonValue, parts: list[JsonValue], metadata: Source)
         "usage": metadata.get("usage", {**_NO_USAGE, "details": {}}),
         "model_name": fields["model_name"],
         "model_id": fields["model_id"],
-        **given(residual, "timestamp"),
+        **original(residual, "timestamp"),
         "kind": RESPONSE,
         **{key: fields[key] for key in METADATA[3:9]},
         "run_id": None,

@@ -17,7 +17,7 @@ from chatledger.formats.pydantic_ai.names import (
     TEXT,
     THINKING,
     Source,
-    given,
+    original,
     with_given,
 )
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
@@ -126,7 +126,7 @@ def _address(part: MediaPart, residual: JsonValue) -> Source | None:
         "vendor_metadata": None,
         KIND: kind,
         "media_type": part.mime_type,
-        **given(residual, "identifier"),
+        **original(residual, "identifier"),
     }
 
 
@@ -137,7 +137,7 @@ def _binary(part: MediaPart, residual: JsonValue) -> Source:
         "media_type": "application/octet-stream" if part.mime_type is None else part.mime_type,
         "vendor_metadata": None,
         KIND: _BINARY,
-        **given(residual, "identifier"),
+        **original(residual, "identifier"),
     }
 
 
@@ -146,8 +146,10 @@ def _binary(part: MediaPart, residual: JsonValue) -> Source:
 
 def has_files(items: Sequence[JsonValue], digests: JsonValue) -> bool:
     """Whether a result's content is texts and at least one file. Anything else is data of the tool."""
-    found = [is_file(item, digests) for item in items]
-    return any(found) and all(is_known or isinstance(item, str) for is_known, item in zip(found, items, strict=True))
+    are_files = [is_file(item, digests) for item in items]
+    return any(are_files) and all(
+        is_known or isinstance(item, str) for is_known, item in zip(are_files, items, strict=True)
+    )
 
 
 def is_file(item: JsonValue, digests: JsonValue) -> bool:

@@ -29,7 +29,7 @@ from chatledger.formats.pydantic_ai.names import (
     USER,
     WHOLE,
     Source,
-    given,
+    original,
     request_head,
     response_head,
 )
@@ -104,12 +104,12 @@ def write_response(message: ChatMessage, position: int) -> Source:
     return restore(encoded, head)
 
 
-def encoded_call(call: ToolCall, made: str) -> Source:
-    """The part of a call; `made` is its id if the call has none."""
+def encoded_call(call: ToolCall, made_id: str) -> Source:
+    """The part of a call; `made_id` is its id if the call has none."""
     return {
         "tool_name": call.name,
         "args": call.arguments,
-        "tool_call_id": made if call.id is None else call.id,
+        "tool_call_id": made_id if call.id is None else call.id,
         "tool_kind": None,
         "id": None,
         "provider_name": None,
@@ -139,7 +139,7 @@ def write_row(message: ChatMessage, position: int, answered: Answered | None) ->
 
 def encoded_row(message: ChatMessage, section: JsonValue, position: int, answered: Answered | None) -> Source:
     """The part of a request before its residual is put back; `section` is that residual."""
-    kind, stamp = nested(section, KIND), given(section, "timestamp")
+    kind, stamp = nested(section, KIND), original(section, "timestamp")
     if message.role == "system":
         return {
             "content": message.text,
@@ -177,7 +177,7 @@ def _encoded_result(message: ChatMessage, section: JsonValue, position: int, ans
         "tool_call_id": call_id,
         "tool_kind": None,
         "metadata": None,
-        **given(section, "timestamp"),
+        **original(section, "timestamp"),
         "outcome": FAILED if message.is_error else SUCCESS,
         "retry": None,
         PART_KIND: RETURN,
@@ -190,7 +190,7 @@ def _encoded_retry(message: ChatMessage, section: JsonValue, name: str | None, c
         "content": _text_or_json(message, section),
         "tool_name": name,
         "tool_call_id": call_id,
-        **given(section, "timestamp"),
+        **original(section, "timestamp"),
         PART_KIND: RETRY,
     }
 

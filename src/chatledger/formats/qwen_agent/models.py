@@ -313,9 +313,9 @@ def _role_problems(message: Message) -> Iterator[Problem]:
 
 def _item_problems(field: str, items: Any) -> Iterator[Problem]:
     for index, item in enumerate(items if isinstance(items, list) else ()):
-        given = [kind for kind in CONTENT_TYPES if getattr(item, kind) is not None]
-        if len(given) != 1:
-            yield Problem(f"{field}[{index}]", f"expected one kind of content, not {' and '.join(given) or 'none'}")
+        kinds = [kind for kind in CONTENT_TYPES if getattr(item, kind) is not None]
+        if len(kinds) != 1:
+            yield Problem(f"{field}[{index}]", f"expected one kind of content, not {' and '.join(kinds) or 'none'}")
 
 
 def _is_json(text: str) -> bool:

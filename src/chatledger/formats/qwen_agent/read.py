@@ -74,7 +74,7 @@ def _has_fields(value: object, fields: Sequence[str]) -> bool:
 def _given(value: Any) -> dict[str, Any]:
     """The fields of an object that are not None, including those of a subclass."""
     held = {field: getattr(value, field) for field in type(value).model_fields}
-    return {field: one for field, one in {**held, **(value.model_extra or {})}.items() if one is not None}
+    return {field: content for field, content in {**held, **(value.model_extra or {})}.items() if content is not None}
 
 
 def problems(source: Mapping[str, Any]) -> Found:

@@ -64,8 +64,8 @@ _LISTS = ("content", "reasoning_content")
 def keep_difference(source: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, JsonValue]:
     """The residual with which `restore_source` gives the source; empty if the encoded message equals it."""
     theirs = _objects(source)
-    kept = {path: keep(theirs[path], ours) for path, ours in _objects(encoded).items() if path in theirs}
-    inner = {path: residual for path, residual in kept.items() if residual is not None}
+    residuals = {path: keep(theirs[path], ours) for path, ours in _objects(encoded).items() if path in theirs}
+    inner = {path: residual for path, residual in residuals.items() if residual is not None}
     return (keep(source, _with_inner(encoded, inner)) or {}) | ({INNER: inner} if inner else {})
 
 
@@ -78,19 +78,19 @@ def restore_source(encoded: dict[str, JsonValue], residual: Any) -> dict[str, Js
 
 def _objects(message: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The objects inside a message, by their path."""
-    found = {_CALL: message[_CALL]} if isinstance(message.get(_CALL), dict) else {}
+    objects = {_CALL: message[_CALL]} if isinstance(message.get(_CALL), dict) else {}
     for key in _LISTS:
         items = message.get(key)
         for index, item in enumerate(items if isinstance(items, list) else ()):
             if isinstance(item, dict):
-                found[f"{key}.{index}"] = item
-    return found
+                objects[f"{key}.{index}"] = item
+    return objects
 
 
 def _with_inner(encoded: dict[str, Any], inner: Any) -> dict[str, Any]:
     if not isinstance(inner, dict) or not inner:
         return encoded
-    restored = {path: restore(found, inner.get(path)) for path, found in _objects(encoded).items()}
+    restored = {path: restore(object_, inner.get(path)) for path, object_ in _objects(encoded).items()}
     return {key: _replaced(key, value, restored) for key, value in encoded.items()}
 
 

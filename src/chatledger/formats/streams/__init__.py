@@ -104,13 +104,13 @@ class ResponseEvents:
         return self._stream.unknown
 
 
-def read_usage(given: Mapping[str, Any]) -> Usage:
+def read_usage(usage: Mapping[str, Any]) -> Usage:
     """The counts of a provider's usage object. Every count beside the three totals is in `details`, under its name; a
     count in a nested object such as `prompt_tokens_details` has the name of the object before it, with a dot.
 
     Anthropic's `input_tokens` do not include the tokens from the cache, which are in `details`.
     """
-    counts = dict(_counts(given))
+    counts = dict(_counts(usage))
     input_tokens, output_tokens = [
         next((counts.pop(name) for name in names if name in counts), None)
         for names in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
@@ -123,8 +123,8 @@ def read_usage(given: Mapping[str, Any]) -> Usage:
     )
 
 
-def _counts(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, int]]:
-    for name, value in given.items():
+def _counts(usage: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, int]]:
+    for name, value in usage.items():
         if isinstance(value, dict):
             yield from _counts(value, f"{before}{name}.")
         elif type(value) is int and 0 <= value < 2**63:

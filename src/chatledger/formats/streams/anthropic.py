@@ -75,8 +75,8 @@ class AnthropicStream(Stream):
         else:
             require(kind in NOTHING, "$.type", "unknown")
 
-    def _start(self, given: Object) -> None:
-        message: Object = whole(given)
+    def _start(self, started: Object) -> None:
+        message: Object = whole(started)
         _set(message, "role", message.get("role") or "assistant")
         require(message["role"] == "assistant", "$.message.role", "another than the assistant's")
         content = field_at(message, "content", list, "$.message") or []
@@ -102,8 +102,8 @@ class AnthropicStream(Stream):
             self.usage = message["usage"]
         self.finish_reason = _text_or_none(message.get("stop_reason"))
 
-    def _begin(self, index: int, given: Object) -> None:
-        block = _Block(index, _checked(whole(given)))
+    def _begin(self, index: int, started: Object) -> None:
+        block = _Block(index, _checked(whole(started)))
         message = self._made()
         if block.value["type"] == "fallback" and "model" in message:  # another model continues the message
             _set(message, "model", nested(block.value, "to", "model"))
@@ -228,13 +228,13 @@ class AnthropicDeltas:
         return [ToolCallDelta(index=index, arguments=fragment)] if grows else ()
 
     def _stop(self, index: int) -> Sequence[Delta]:
-        block, given = self._blocks.pop(index, {}), self._input.pop(index, "")
+        block, input_text = self._blocks.pop(index, {}), self._input.pop(index, "")
         kind = block.get("type")
-        if kind == "tool_use" and not given:  # the start of the block has the input: nothing, or all of it
+        if kind == "tool_use" and not input_text:  # the start of the block has the input: nothing, or all of it
             return [ToolCallDelta(index=index, arguments=json.dumps(block.get("input") or {}, ensure_ascii=False))]
         if kind is None or kind in _GROWING:
             return ()
-        value: dict[str, Any] = block | {"input": parsed_input(given)} if given else block
+        value: dict[str, Any] = block | {"input": parsed_input(input_text)} if input_text else block
         return [OpaquePart(type=str(kind), value=value)]
 
 

@@ -38,8 +38,12 @@ def plain_event(value: object) -> Event:
 
 def _dump_event(model_dump: Callable[..., object]) -> object:
     """The fields that were set, and also the defaults if the class has the type of its events as a default."""
-    given = dump_given(model_dump)
-    return dump_all(model_dump) if isinstance(given, dict) and not {"type", "choices"} & given.keys() else given
+    set_fields = dump_given(model_dump)
+    return (
+        dump_all(model_dump)
+        if isinstance(set_fields, dict) and not {"type", "choices"} & set_fields.keys()
+        else set_fields
+    )
 
 
 def field(source: Event, key: str, kind: type[T], path: str = "$") -> T | None:

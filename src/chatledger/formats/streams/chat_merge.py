@@ -71,9 +71,9 @@ def merge_list(held: list[Json], new: list[Json], depth: int = _DEPTH, under: st
 
 def begun(entry: Object, depth: int = _DEPTH, under: str = "") -> Object:
     """A new entry from its first piece, with the lists in it merged as well."""
-    made: Object = {}
-    merge(made, entry, depth, under)
-    return made
+    entry_so_far: Object = {}
+    merge(entry_so_far, entry, depth, under)
+    return entry_so_far
 
 
 def _same_entry(held: list[Json], entry: Object) -> Object | None:
@@ -86,8 +86,8 @@ def _same_entry(held: list[Json], entry: Object) -> Object | None:
             if isinstance(kind, str) and kind in _RUNNING and isinstance(last, dict) and _continues(last, entry)
             else None
         )
-    found = (one for one in reversed(held) if isinstance(one, dict) and one.get("index") == index)
-    return next((one for one in found if kind in (None, one.get("type"))), None)
+    entries = (other for other in reversed(held) if isinstance(other, dict) and other.get("index") == index)
+    return next((other for other in entries if kind in (None, other.get("type"))), None)
 
 
 def _continues(last: Object, entry: Object) -> bool:
@@ -122,7 +122,7 @@ _NAMED = {"function": "arguments", "custom": "input"}
 
 class Calls:
     def __init__(self) -> None:
-        self.found: list[Object] = []
+        self.calls: list[Object] = []
 
     def named(self) -> list[Object]:
         """The calls that can be run, in the order of their indexes."""
@@ -133,7 +133,7 @@ class Calls:
 
     def require(self, pieces: list[Json], path: str) -> None:
         """Raises DecodeError for pieces that would make a call that the codec cannot read."""
-        begun = bool(self.found)
+        begun = bool(self.calls)
         for piece in pieces:
             require(isinstance(piece, dict), path, "no object")
             for key in ("id", "type"):
@@ -149,23 +149,23 @@ class Calls:
             call = self._find(piece)
             if call is None:
                 call = {}
-                self.found.append(call)
+                self.calls.append(call)
             _merge_call(call, piece)
 
     def _find(self, piece: Object) -> Object | None:
         """The call that a piece belongs to; None if the piece begins a call."""
         index, id_, name = piece.get("index"), piece.get("id"), _name_of(piece)
         if index is not None:
-            found = next((call for call in reversed(self.found) if call.get("index") == index), None)
-            another = found is not None and id_ and name and found.get("id") and found["id"] != id_
-            return None if another else found
-        same = next((call for call in reversed(self.found) if id_ and call.get("id") == id_), None)
-        if same is not None or name or not self.found:
+            earlier = next((call for call in reversed(self.calls) if call.get("index") == index), None)
+            another = earlier is not None and id_ and name and earlier.get("id") and earlier["id"] != id_
+            return None if another else earlier
+        same = next((call for call in reversed(self.calls) if id_ and call.get("id") == id_), None)
+        if same is not None or name or not self.calls:
             return same
-        return self.found[-1]
+        return self.calls[-1]
 
     def _ordered(self) -> list[Object]:
-        calls: list[Object] = whole(self.found)
+        calls: list[Object] = whole(self.calls)
         if all("index" in call for call in calls):
             calls.sort(key=lambda call: int(call["index"]))
         for call in calls:
@@ -177,8 +177,8 @@ class Calls:
 
 def require_named(named: Object, arguments: str, path: str) -> None:
     field(named, "name", str, path)
-    given = named.get(arguments)
-    require(given is None or isinstance(given, (str, dict)), f"{path}.{arguments}", "neither text nor an object")
+    value = named.get(arguments)
+    require(value is None or isinstance(value, (str, dict)), f"{path}.{arguments}", "neither text nor an object")
 
 
 def merge_named(held: Object, piece: Object) -> None:

@@ -34,7 +34,7 @@ class OpenaiChatStream(Stream):
         if self._message is None:
             return []
         message: Object = whole(self._message)
-        if self._calls.found:
+        if self._calls.calls:
             message["tool_calls"] = self._calls.named()
             if not message["tool_calls"]:
                 del message["tool_calls"]
@@ -51,7 +51,7 @@ class OpenaiChatStream(Stream):
         legacy = self._nameless_legacy()
         nameless += [] if legacy is None else [{"function_call": legacy}]
         put_aside = ({"choices": [{"index": 0, "delta": delta}]} for delta in nameless)
-        joined = joined_by_guess({**(self._message or {}), "tool_calls": self._calls.found})
+        joined = joined_by_guess({**(self._message or {}), "tool_calls": self._calls.calls})
         return [*super().unknown, *put_aside, *({"joined": path} for path in joined)]
 
     def _nameless_legacy(self) -> Object | None:
@@ -161,24 +161,24 @@ def read_chat_deltas(event: Event) -> Sequence[Delta]:
 
 
 def _read_delta(delta: Event, path: str) -> list[Delta]:
-    found: list[Delta] = []
+    deltas: list[Delta] = []
     reasoning = some_text(delta, "reasoning_content", path) or some_text(delta, "reasoning", path)
     if reasoning is not None:
-        found.append(ReasoningDelta(text=reasoning))
+        deltas.append(ReasoningDelta(text=reasoning))
     if isinstance(delta.get("content"), list):  # from models that reason inside their content
         parts = (read_part(part, f"{path}.content", lenient=False) for part in delta["content"])
-        found += [part for part, _ in parts]
+        deltas += [part for part, _ in parts]
         delta = {key: value for key, value in delta.items() if key != "content"}
     for key in ("content", "refusal"):
         text = some_text(delta, key, path)
         if text is not None:
-            found.append(TextDelta(text=text))
+            deltas.append(TextDelta(text=text))
     for number, call in enumerate(field(delta, "tool_calls", list, path) or ()):
-        found.append(_read_call(call, f"{path}.tool_calls[{number}]"))
+        deltas.append(_read_call(call, f"{path}.tool_calls[{number}]"))
     legacy = field(delta, "function_call", dict, path)
     if legacy is not None:
-        found.append(_named(legacy, f"{path}.function_call"))
-    return found
+        deltas.append(_named(legacy, f"{path}.function_call"))
+    return deltas
 
 
 def _read_call(call: object, path: str) -> ToolCallDelta:

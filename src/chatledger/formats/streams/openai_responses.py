@@ -66,8 +66,8 @@ class OpenaiResponsesStream(Stream):
 
     def _item_of(self, event: Event, kind: str) -> Object:
         """The item that an event extends; a temporary copy if the item is complete already."""
-        found = self._items.of(kind, field(event, "output_index", int), field(event, "item_id", str))
-        return whole(found.value) if found.done or self._ended else found.value
+        item = self._items.of(kind, field(event, "output_index", int), field(event, "item_id", str))
+        return whole(item.value) if item.done or self._ended else item.value
 
     def _take_item(self, event: Event, *, done: bool) -> None:
         if event.get("item") is None:  # servers send that for an item that they do not show
@@ -78,13 +78,13 @@ class OpenaiResponsesStream(Stream):
 
     def _begin(self, response: Object) -> None:
         """A response begins. The one before it is kept if it ended and has a successor, and otherwise discarded."""
-        given = [checked(item) for item in field(response, "output", list, "$.response") or ()]
+        output = [checked(item) for item in field(response, "output", list, "$.response") or ()]
         goes_on = self._ended and self.finish_reason != "failed" and response.get("id") != self._id
         self._note(response)
         self.usage, self.finish_reason = whole(response.get("usage")), response.get("status")
         self._before = self.payload() if goes_on else []
         self._items, self._id, self._ended, self.failure = ResponseItems(), response.get("id"), False, None
-        for index, item in enumerate(given):
+        for index, item in enumerate(output):
             self._items.add(index, item)
 
     def _note(self, response: Object) -> None:

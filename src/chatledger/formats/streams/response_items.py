@@ -95,20 +95,20 @@ class ResponseItems:
 def checked(item: Json) -> Object:
     """The item, if the codec can read it; adds a role that a server left out. Raises DecodeError."""
     require(isinstance(item, dict), "$.item", "no object")
-    made: Object = whole(item)
-    if made.get("type") == "message" and made.get("role") is None:
-        made["role"] = "assistant"
-    read_item(made, "$.item", lenient=False)
-    return made
+    copy: Object = whole(item)
+    if copy.get("type") == "message" and copy.get("role") is None:
+        copy["role"] = "assistant"
+    read_item(copy, "$.item", lenient=False)
+    return copy
 
 
 def _ids(held: Object, value: Object) -> set[bool]:
     """Whether the ids that both have are equal."""
     pairs = ((held.get(key), value.get(key)) for key in ("id", "call_id"))
-    return {one == other for one, other in pairs if one and other}
+    return {first == other for first, other in pairs if first and other}
 
 
 def _kept(before: Object, value: Object) -> Object:
     """The value, completed from the deltas: some servers send only the rest at the end."""
-    made = {key: before[key] for key in _GROWN if before.get(key) and not value.get(key)}
-    return value | made
+    grown = {key: before[key] for key in _GROWN if before.get(key) and not value.get(key)}
+    return value | grown

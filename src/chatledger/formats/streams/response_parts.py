@@ -64,18 +64,18 @@ def _finish_text(place: _TextPlace, item_of: ItemOf, event: Event) -> None:
 
 def _set_part(list_: str, done: bool, item_of: ItemOf, event: Event) -> None:
     """A part that begins, or a whole part."""
-    given: Object = whole(needed(event, "part", dict))
-    kind = needed(given, "type", str, "$.part")
+    part: Object = whole(needed(event, "part", dict))
+    kind = needed(part, "type", str, "$.part")
     place = _PLACES.get(kind) or _TextPlace("message", list_, kind)
     require(place.list == list_, "$.part.type", "a part of another list")
     index = field(event, place.index, int)
-    if kind in _PLACES and given.get(place.text) is None:
-        given[place.text] = ""
-    checked({"type": "message", "content": [given]})
+    if kind in _PLACES and part.get(place.text) is None:
+        part[place.text] = ""
+    checked({"type": "message", "content": [part]})
     parts = entries(item_of(place.item), place.list)
     at = (_last(parts, place.part) if done else parts.next_index) if index is None else index
     if done or at not in parts:
-        parts[at] = given
+        parts[at] = part
 
 
 def _add_annotation(item_of: ItemOf, event: Event) -> None:
@@ -119,9 +119,9 @@ def _grow_output(item_of: ItemOf, event: Event) -> None:
 
 def _set_output(item_of: ItemOf, event: Event) -> None:
     """The outputs of one command, which replace the sum of its deltas."""
-    index, given = needed(event, "command_index", int), whole(needed(event, "output", list))
-    require(all(isinstance(output, dict) for output in given), "$.output", "an output is no object")
-    _outputs(item_of).update({(index, number): output for number, output in enumerate(given)})
+    index, outputs = needed(event, "command_index", int), whole(needed(event, "output", list))
+    require(all(isinstance(output, dict) for output in outputs), "$.output", "an output is no object")
+    _outputs(item_of).update({(index, number): output for number, output in enumerate(outputs)})
 
 
 def _show_image(item_of: ItemOf, event: Event) -> None:
@@ -142,8 +142,8 @@ def _part(item: Object, place: _TextPlace, index: int | None) -> Object:
 
 def _last(parts: Sparse, kind: str) -> int:
     """The index of the last part of a type, or the next one."""
-    found = (index for index in sorted(parts, reverse=True) if isinstance(parts[index], dict))
-    return next((index for index in found if parts[index].get("type") == kind), parts.next_index)
+    indexes = (index for index in sorted(parts, reverse=True) if isinstance(parts[index], dict))
+    return next((index for index in indexes if parts[index].get("type") == kind), parts.next_index)
 
 
 def _commands(item_of: ItemOf) -> Sparse:

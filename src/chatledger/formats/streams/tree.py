@@ -79,8 +79,8 @@ def entries(holder: Object, key: str) -> Sparse:
         return held
     if held and not isinstance(held, list):
         raise wrong(f"$.{key}", "a list", held)
-    holder[key] = found = Sparse(enumerate(held or ()))
-    return found
+    holder[key] = sparse = Sparse(enumerate(held or ()))
+    return sparse
 
 
 def extend(holder: Object, key: str, more: list[Json]) -> None:
@@ -106,17 +106,17 @@ def object_under(holder: Object, key: str) -> Object:
 
 def joined_by_guess(message: Object) -> list[str]:
     """The places of the texts of unknown keys whose pieces were joined, such as `list[].key`, each once."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     pending: list[tuple[str, Json]] = [("", message)]
     while pending:
         path, value = pending.pop()
         if isinstance(value, Unsure) and value.is_joined:
-            found[path] = None
+            paths[path] = None
         elif isinstance(value, dict):
-            pending += [(f"{path}.{key}" if path else str(key), one) for key, one in reversed(value.items())]
+            pending += [(f"{path}.{key}" if path else str(key), inner) for key, inner in reversed(value.items())]
         elif isinstance(value, list):
-            pending += [(f"{path}[]", one) for one in reversed(value)]
-    return list(found)
+            pending += [(f"{path}[]", inner) for inner in reversed(value)]
+    return list(paths)
 
 
 def whole(value: Json) -> Json:

@@ -26,9 +26,9 @@ def kind_of(value: object) -> str:
     return _NAMES.get(type(value), type(value).__name__)
 
 
-def wrong(path: str, wanted: str, given: object) -> DecodeError:
+def wrong(path: str, wanted: str, value: object) -> DecodeError:
     """The error for a value of the wrong type."""
-    return DecodeError(path, f"expected {wanted}, not {kind_of(given)}")
+    return DecodeError(path, f"expected {wanted}, not {kind_of(value)}")
 
 
 def text_at(source: dict[str, JsonValue], key: str, path: str) -> str:
@@ -84,8 +84,8 @@ def as_object(value: JsonValue, path: str) -> dict[str, JsonValue]:
 _CHECKED_TYPES = frozenset({str, list, dict, bool, type(None)})
 
 
-def built(fields: Mapping[str, Any], given: set[str]) -> ChatMessage:
-    """The message of fields whose types were checked while reading. `given` has their names, shared by all messages.
+def built(fields: Mapping[str, Any], names: set[str]) -> ChatMessage:
+    """The message of fields whose types were checked while reading. `names` has theirs, shared by all messages.
 
     Pydantic validates the message only if a value has a subclass of these types; it turns a subclass of str into a
     plain str.
@@ -93,5 +93,5 @@ def built(fields: Mapping[str, Any], given: set[str]) -> ChatMessage:
     if _CHECKED_TYPES.issuperset(map(type, fields.values())):
         values = blank(ChatMessage)
         values.update(fields)
-        return revive(ChatMessage, values, given)
+        return revive(ChatMessage, values, names)
     return ChatMessage.model_validate(fields, context=LENIENT)

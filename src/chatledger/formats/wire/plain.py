@@ -53,10 +53,10 @@ def _dump_as_sent(model_dump: Callable[..., object], *, exclude_unset: bool) -> 
     Pydantic's own JSON would change values: a NaN to null, a tuple to a list, a key to its text.
     """
     try:
-        given = model_dump(exclude_unset=exclude_unset, by_alias=True, warnings=False, serialize_as_any=True)
+        dumped = model_dump(exclude_unset=exclude_unset, by_alias=True, warnings=False, serialize_as_any=True)
     except TypeError:  # an older or different model_dump, without options
         return model_dump()
-    return given if json_problem(given, max_depth=MAX_DEPTH) is None else _with_dates_as_text(given)
+    return dumped if json_problem(dumped, max_depth=MAX_DEPTH) is None else _with_dates_as_text(dumped)
 
 
 def _with_dates_as_text(value: object) -> object:

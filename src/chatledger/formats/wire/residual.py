@@ -127,15 +127,15 @@ def keep_deep(source: dict[str, JsonValue], encoded: dict[str, JsonValue]) -> di
 
     `inner` holds those of objects by their key, and those of objects in a list by its key and their index.
     """
-    found = keep(source, encoded) or {}
-    whole = found.pop(EXTRA, {})
+    difference = keep(source, encoded) or {}
+    whole = difference.pop(EXTRA, {})
     inner: dict[str, JsonValue] = {}
     for key in [key for key in whole if key in encoded]:
         residual = _keep_inside(whole[key], encoded[key])
         if residual is not None:
             inner[key] = residual
             del whole[key]
-    return {**found, **({EXTRA: whole} if whole else {}), **({INNER: inner} if inner else {})} or None
+    return {**difference, **({EXTRA: whole} if whole else {}), **({INNER: inner} if inner else {})} or None
 
 
 def _keep_inside(source: JsonValue, encoded: JsonValue) -> dict[str, JsonValue] | None:
@@ -144,14 +144,14 @@ def _keep_inside(source: JsonValue, encoded: JsonValue) -> dict[str, JsonValue] 
         return keep_deep(source, encoded)
     if not isinstance(source, list) or not isinstance(encoded, list) or len(source) != len(encoded):
         return None
-    found: dict[str, JsonValue] = {}
-    for index, (given, ours) in enumerate(zip(source, encoded, strict=True)):
-        if same_json(given, ours):
+    residuals: dict[str, JsonValue] = {}
+    for index, (theirs, ours) in enumerate(zip(source, encoded, strict=True)):
+        if same_json(theirs, ours):
             continue
-        if not isinstance(given, dict) or not isinstance(ours, dict):
+        if not isinstance(theirs, dict) or not isinstance(ours, dict):
             return None
-        found[str(index)] = keep_deep(given, ours)
-    return found
+        residuals[str(index)] = keep_deep(theirs, ours)
+    return residuals
 
 
 def restore_deep(encoded: dict[str, JsonValue], residual: Any) -> dict[str, JsonValue]:
@@ -162,7 +162,7 @@ def restore_deep(encoded: dict[str, JsonValue], residual: Any) -> dict[str, Json
         return encoded
     inner = residual.get(INNER)
     if isinstance(inner, dict):
-        changed = {key: _restore_inside(encoded[key], found) for key, found in inner.items() if key in encoded}
+        changed = {key: _restore_inside(encoded[key], inside) for key, inside in inner.items() if key in encoded}
         encoded = {**encoded, **changed}
     return restore(encoded, residual)
 

@@ -57,10 +57,10 @@ class EncodedOnce:
         self._sent: WeakValueDictionary[int, EncodedEvent] = WeakValueDictionary()
 
     def of(self, change: ThreadChange) -> EncodedEvent:
-        found = self._sent.get(id(change))
-        if found is None:  # the entry holds its change, so that no other object has the number
-            found = self._sent[id(change)] = EncodedEvent(change)
-        return found
+        event = self._sent.get(id(change))
+        if event is None:  # the entry holds its change, so that no other object has the number
+            event = self._sent[id(change)] = EncodedEvent(change)
+        return event
 
 
 def event_of(data: str, **fields: str) -> bytes:

@@ -41,7 +41,7 @@ def in_pieces(content: Any) -> str:
 
 
 def _fields(value: dict[str, Any]) -> str:
-    return "{" + ",".join([f"{to_json(name)}:{_list(one)}" for name, one in value.items()]) + "}"
+    return "{" + ",".join([f"{to_json(name)}:{_list(member)}" for name, member in value.items()]) + "}"
 
 
 def _list(value: Any) -> str:

@@ -68,26 +68,26 @@ async def fitting_part(read: Callable[[int, int], Awaitable[Sequence[T]]], limit
     before the page.
     """
     start = _start(cursor)
-    found: list[T] = []
+    items: list[T] = []
     size = 0
     with at_most_values(MOST_VALUES):
-        while len(found) < limit:
-            wanted = min(_AT_ONCE, limit - len(found))
+        while len(items) < limit:
+            wanted = min(_AT_ONCE, limit - len(items))
             try:
-                part = await read(start + len(found), wanted + 1)
+                part = await read(start + len(items), wanted + 1)
             except TooManyValues:
                 break
             for item, bytes_of_item in zip(part, await written(part[:wanted]), strict=False):
                 size += bytes_of_item
-                if found and size > LARGEST:
-                    return Page(found, str(start + len(found)))
-                found.append(item)
+                if items and size > LARGEST:
+                    return Page(items, str(start + len(items)))
+                items.append(item)
             if len(part) <= wanted:
-                return Page(found)
-    if not found:
+                return Page(items)
+    if not items:
         first, *more = await read(start, 2)
         return Page([first], str(start + 1) if more else None)
-    return Page(found, str(start + len(found)))
+    return Page(items, str(start + len(items)))
 
 
 def _start(cursor: str | None) -> int:
@@ -160,9 +160,9 @@ def counting(most: int = 2 * LARGEST + LARGEST_MESSAGE) -> CountTokens:
     return count
 
 
-async def require_small_answer(found: Any) -> None:
+async def require_small_answer(answer: Any) -> None:
     """Raises LimitExceeded for an answer that no page may cut."""
-    size = await apart(lambda: len(in_pieces(found)), found)
+    size = await apart(lambda: len(in_pieces(answer)), answer)
     if size > LARGEST + LARGEST_MESSAGE:
         raise too_large(size)
 

@@ -55,10 +55,10 @@ def require_short_names(message: ChatMessage) -> ChatMessage:
     """Raises ValueError for a role, a name or the id of a call that is too long."""
     calls = message.tool_calls or ()
     names = [("role", message.role), ("name", message.name)]
-    for name, value in [*names, *((f"tool_calls.{at}.name", one.name) for at, one in enumerate(calls))]:
+    for name, value in [*names, *((f"tool_calls.{at}.name", call.name) for at, call in enumerate(calls))]:
         _require(value or "", _NAME, f"{name} ")
     ids = [("tool_call_id", message.tool_call_id)]
-    for name, value in [*ids, *((f"tool_calls.{at}.id", one.id) for at, one in enumerate(calls))]:
+    for name, value in [*ids, *((f"tool_calls.{at}.id", call.id) for at, call in enumerate(calls))]:
         _require(value or "", _TITLE, f"{name} ")
     return message
 
@@ -89,10 +89,10 @@ def _elements(payload: Any) -> Iterator[Any]:
         yield from payload if isinstance(payload, list) else [payload]
 
 
-def _require_few(what: str, given: int, most: int, at: int) -> None:
-    if given > most:
+def _require_few(what: str, count: int, most: int, at: int) -> None:
+    if count > most:
         limit = f"{what} in texts of JSON"
-        raise LimitExceeded(limit, given, most, detail=f"{limit}: more than {most:,} up to message {at}")
+        raise LimitExceeded(limit, count, most, detail=f"{limit}: more than {most:,} up to message {at}")
 
 
 def _json_texts(message: Any) -> Iterator[str]:
@@ -100,10 +100,10 @@ def _json_texts(message: Any) -> Iterator[str]:
     may say that it is JSON. Of a payload, each text under a name of arguments.
     """
     if isinstance(message, ChatMessage):
-        given = [call.arguments for call in message.tool_calls or ()]
+        texts = [call.arguments for call in message.tool_calls or ()]
         if message.residual is not None:
-            given += [message.content] if isinstance(message.content, str) else []
-        yield from (text for text in given if isinstance(text, str))
+            texts += [message.content] if isinstance(message.content, str) else []
+        yield from (text for text in texts if isinstance(text, str))
         return
     pending = [message]
     while pending:

@@ -19,11 +19,11 @@ _NOT_A_PERSONS = (ThinkPart, OpaquePart)
 """Reasoning is a model's, and an opaque part may be anything to a format: reasoning, a call, a tool's result."""
 
 
-def refuse_beyond_ask(caller: Caller, **given: bool) -> None:
+def refuse_beyond_ask(caller: Caller, **fields: bool) -> None:
     """Raises OutOfScope with the name of the first field that is given, unless the caller may write."""
     if caller.may("write"):
         return
-    for name, is_given in given.items():
+    for name, is_given in fields.items():
         if is_given:
             raise OutOfScope(caller.scope, "write", name)
 

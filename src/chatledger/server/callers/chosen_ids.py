@@ -23,10 +23,10 @@ IdsBy: TypeAlias = Literal["client", "server"]
 IDS_BY = Kind("client or server", words=get_args(IdsBy))
 
 
-def refuse_chosen(ids: IdsBy, caller: Caller, **given: object) -> None:
+def refuse_chosen(ids: IdsBy, caller: Caller, **chosen: object) -> None:
     """Raises InvalidArgument with the name of the first id that is given, if the server makes the caller's ids."""
     if not chooses(ids, caller):
-        for name, value in given.items():
+        for name, value in chosen.items():
             if value is not None and value is not False:
                 raise InvalidArgument(name, f"is refused: {_MADE}")
 
@@ -38,10 +38,10 @@ async def require_own_runs(ledger: Ledger, run_ids: Iterable[str | None]) -> Non
     """Raises RunNotFound for a run that the caller does not have, where an append would create it. One statement, and
     none without a run.
     """
-    asked = sorted({one for one in run_ids if one is not None})
-    found = await find_runs(scope_of(ledger), asked) if asked else {}
+    asked = sorted({run_id for run_id in run_ids if run_id is not None})
+    own = await find_runs(scope_of(ledger), asked) if asked else {}
     for run_id in asked:
-        if run_id not in found:
+        if run_id not in own:
             raise RunNotFound(run_id)
 
 

@@ -31,9 +31,9 @@ def alone(path: Path) -> Iterator[None]:
         os.close(folder)
 
 
-def state_of(found: os.stat_result) -> tuple[int, ...]:
+def state_of(status: os.stat_result) -> tuple[int, ...]:
     """What changes with each replacement of the file."""
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size
 
 
 def write(path: Path, content: dict[str, Any]) -> None:

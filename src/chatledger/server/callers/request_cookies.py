@@ -47,4 +47,4 @@ def read_cookies(lines: Sequence[str]) -> dict[str, str]:
 def _unquoted(value: str) -> str:
     if len(value) < 2 or not value[0] == value[-1] == '"':
         return value
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 8)) if found[1] else found[2], value[1:-1])
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 8)) if escape[1] else escape[2], value[1:-1])

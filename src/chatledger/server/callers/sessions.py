@@ -66,19 +66,19 @@ class SessionFile:
         if secret is None:
             return None
         self._refresh()
-        found = self._sessions.get(hash_of(secret))
-        if found is None or found.is_over:
+        session = self._sessions.get(hash_of(secret))
+        if session is None or session.is_over:
             return None
-        if found.is_to_be_noted:
-            await self._change(lambda sessions: _used(sessions, found.sha256))
-        return found.token_id
+        if session.is_to_be_noted:
+            await self._change(lambda sessions: _used(sessions, session.sha256))
+        return session.token_id
 
     async def begin(self, token_id: str, *, instead_of: str | None) -> str:
         """A new session of the token with that id, in place of the browser's former one."""
         secret, now = secrets.token_urlsafe(32), time.time()
-        made = Session(hash_of(secret), token_id, now, now)
+        session = Session(hash_of(secret), token_id, now, now)
         former = None if instead_of is None else hash_of(instead_of)
-        await self._change(lambda sessions: _added(_without(sessions, former), made))
+        await self._change(lambda sessions: _added(_without(sessions, former), session))
         return secret
 
     async def end(self, secret: str | None) -> None:
@@ -93,16 +93,16 @@ class SessionFile:
     def _write(self, change: Callable[[Sessions], Sessions]) -> None:
         try:
             with alone(self._path):
-                kept = [one for one in change(_load(self._path)).values() if not one.is_over]
-                write(self._path, {"sessions": [asdict(one) for one in kept]})
+                open_sessions = [session for session in change(_load(self._path)).values() if not session.is_over]
+                write(self._path, {"sessions": [asdict(session) for session in open_sessions]})
         except (OSError, NotPrivate) as error:
             raise TokensUnreadable(f"the file {self._path} cannot be written: {error}", retryable=True) from error
 
     def _refresh(self) -> None:
         try:
             if state_of(self._path.stat()) != self._read:
-                self._sessions, found = _read(self._path)
-                self._read = state_of(found)
+                self._sessions, status = _read(self._path)
+                self._read = state_of(status)
         except FileNotFoundError:
             self._sessions, self._read = {}, None
         except (OSError, NotPrivate) as error:
@@ -111,19 +111,22 @@ class SessionFile:
 
 def _used(sessions: Sessions, sha256: str) -> Sessions:
     """It stays ended if another process ended it meanwhile."""
-    found = sessions.get(sha256)
-    return sessions if found is None else {**sessions, sha256: replace(found, used_at=time.time())}
+    session = sessions.get(sha256)
+    return sessions if session is None else {**sessions, sha256: replace(session, used_at=time.time())}
 
 
-def _added(sessions: Sessions, made: Session) -> Sessions:
-    others = sorted((one for one in sessions.values() if one.token_id == made.token_id), key=lambda one: one.used_at)
-    for one in others[: max(0, len(others) + 1 - MOST)]:
-        sessions = _without(sessions, one.sha256)
-    return {**sessions, made.sha256: made}
+def _added(sessions: Sessions, begun: Session) -> Sessions:
+    others = sorted(
+        (session for session in sessions.values() if session.token_id == begun.token_id),
+        key=lambda session: session.used_at,
+    )
+    for session in others[: max(0, len(others) + 1 - MOST)]:
+        sessions = _without(sessions, session.sha256)
+    return {**sessions, begun.sha256: begun}
 
 
 def _without(sessions: Sessions, sha256: str | None) -> Sessions:
-    return {known: one for known, one in sessions.items() if known != sha256}
+    return {known: session for known, session in sessions.items() if known != sha256}
 
 
 def _load(path: Path) -> Sessions:
@@ -135,9 +138,9 @@ def _load(path: Path) -> Sessions:
 
 def _read(path: Path) -> tuple[Sessions, os.stat_result]:
     try:
-        text, found = read_private(path)
-        sessions = [Session(**one) for one in json.loads(text)["sessions"]]
-        return {one.sha256: one.checked() for one in sessions}, found
+        text, status = read_private(path)
+        sessions = [Session(**entry) for entry in json.loads(text)["sessions"]]
+        return {session.sha256: session.checked() for session in sessions}, status
     except (KeyError, TypeError, ValueError):
         detail = f"file {path} has another form than the server writes; delete it, and people log in again"
         raise TokensUnreadable(detail, retryable=True) from None

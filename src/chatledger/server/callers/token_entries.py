@@ -101,6 +101,6 @@ def hash_of(token: str) -> str:
 
 
 def _text(entry: Any, name: str) -> str | None:
-    if not isinstance(entry, dict) or not isinstance(found := entry.get(name), str | None):
+    if not isinstance(entry, dict) or not isinstance(text := entry.get(name), str | None):
         raise ValueError(f"{name} is no text")
-    return found
+    return text

@@ -77,21 +77,21 @@ class TokenFile:
     def add(self, caller: Caller, *, name: str | None = None, expires_at: datetime | None = None) -> str:
         """Make a new token for the caller, store its hash, and return it. It cannot be shown again."""
         token = _PREFIX + secrets.token_urlsafe(32)
-        made = TokenEntry.of(hash_of(token), caller, name=name, expires_at=expires_at)
+        entry = TokenEntry.of(hash_of(token), caller, name=name, expires_at=expires_at)
         with alone(self._path):
-            _write(self._path, [*_load(self._path), made.to_json()])
+            _write(self._path, [*_load(self._path), entry.to_json()])
         self._refresh()
         return token
 
     def revoke(self, token_id: str) -> TokenEntry:
         """Remove the entry with that id, and return it. Raises InvalidArgument if there is none."""
         with alone(self._path):
-            found = [(raw, _read_entry(self._path, raw)) for raw in _load(self._path)]
-            gone = [entry for _, entry in found if entry.id == token_id]
+            entries = [(raw, _read_entry(self._path, raw)) for raw in _load(self._path)]
+            gone = [entry for _, entry in entries if entry.id == token_id]
             if not gone:
                 detail = f"{token_id!r} is not in {self._path}; `chatledger token list` shows the ids"
                 raise InvalidArgument("token_id", detail)
-            _write(self._path, [raw for raw, entry in found if entry.id != token_id])
+            _write(self._path, [raw for raw, entry in entries if entry.id != token_id])
         self._refresh()
         return gone[-1]
 
@@ -105,17 +105,17 @@ class TokenFile:
 
     def _refresh(self) -> None:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError as error:
             raise InvalidArgument("tokens", f"cannot be read: {error}") from None
-        if state_of(found) == self._read:
+        if state_of(status) == self._read:
             return
-        raw, found = _read(self._path)
-        entries = [_read_entry(self._path, one) for one in raw]
-        self._by_hash, self._by_id = {one.sha256: one for one in entries}, {one.id: one for one in entries}
+        raw, status = _read(self._path)
+        entries = [_read_entry(self._path, raw_entry) for raw_entry in raw]
+        self._by_hash, self._by_id = {entry.sha256: entry for entry in entries}, {entry.id: entry for entry in entries}
         if len(self._by_hash) != len(self._by_id):
             raise InvalidArgument("tokens", f"two entries of {self._path} have the same id")
-        self._read = state_of(found)
+        self._read = state_of(status)
 
     def _refresh_while_serving(self) -> None:
         try:
@@ -140,8 +140,8 @@ def _load(path: Path) -> list[dict[str, Any]]:
 
 def _read(path: Path) -> tuple[list[dict[str, Any]], os.stat_result]:
     try:
-        text, found = read_private(path)
-        return list(json.loads(text)["tokens"]), found
+        text, status = read_private(path)
+        return list(json.loads(text)["tokens"]), status
     except OSError as error:
         raise InvalidArgument("tokens", f"cannot be read: {error}") from None
     except NotPrivate as error:

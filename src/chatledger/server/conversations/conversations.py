@@ -53,8 +53,8 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
 
 def _new_id(caller: Caller, key: str | None) -> str:
     """The id of a conversation. It never contains anything of the body, which a reader of the id could guess."""
-    made = new_id() if key is None else derived_id("conversation by key", caller.user_id or "", key)
-    return f"conv_{made.replace('-', '')}"
+    id_ = new_id() if key is None else derived_id("conversation by key", caller.user_id or "", key)
+    return f"conv_{id_.replace('-', '')}"
 
 
 async def _find_same(
@@ -73,14 +73,16 @@ async def _refuse_others(ledger: Ledger, conversation_id: str, messages: Sequenc
     """The first items stand, or stood, at the first positions. Raises IdConflict for another item at one of them."""
     stored = await ledger.messages.history(conversation_id, Oldest(len(messages)), branch=0)
     there = {message.seq: message for message in stored.messages}
-    for seq, given in enumerate(messages, start=1):
-        found = there.get(seq)
-        if found is None:
-            same = await _was_removed(ledger, conversation_id, given.message_id or "")
+    for seq, sent in enumerate(messages, start=1):
+        stored_there = there.get(seq)
+        if stored_there is None:
+            same = await _was_removed(ledger, conversation_id, sent.message_id or "")
         else:
-            same = found.message_id == given.message_id and await _was_same(ledger, found, given, stored.mark)
+            same = stored_there.message_id == sent.message_id and await _was_same(
+                ledger, stored_there, sent, stored.mark
+            )
         if not same:
-            taken = given.message_id or ""
+            taken = sent.message_id or ""
             detail = f"id {taken!r}: is not what the key's first request stored; {_REMEDY}"
             raise IdConflict("message", taken, detail, seq=seq)
 
@@ -93,14 +95,14 @@ async def _was_removed(ledger: Ledger, conversation_id: str, message_id: str) ->
         return False
 
 
-async def _was_same(ledger: Ledger, stored: ChatMessage, given: ChatMessage, mark: Mark) -> bool:
+async def _was_same(ledger: Ledger, stored: ChatMessage, sent: ChatMessage, mark: Mark) -> bool:
     """Whether the stored message is the given one, or was before it was revised or redacted: then a repeat of its
     append is known. The mark lets nothing be stored if the message was removed meanwhile.
     """
-    if await apart(lambda: _sources(stored) == _sources(given), stored):
+    if await apart(lambda: _sources(stored) == _sources(sent), stored):
         return True
     try:
-        again = await ledger.messages.append(stored.thread_id or "", [given], branch=0, expected=mark, rules="lenient")
+        again = await ledger.messages.append(stored.thread_id or "", [sent], branch=0, expected=mark, rules="lenient")
     except (IdConflict, VersionConflict):
         return False
     return again.replayed

@@ -36,24 +36,24 @@ async def read_page(
     place = None if after is None else await _place_of(ledger, conversation_id, after)
     # The page begins with the message of `after`, which may hold further items.
     first = (END if newest_first else 0) if place is None else place[0] + (1 if newest_first else -1)
-    found: list[ConversationItem] = []
+    items: list[ConversationItem] = []
     size, is_full = 0, False
     cursor: int | None = first
-    while cursor is not None and len(found) <= limit:
-        if found and (size > LARGEST or is_full):
+    while cursor is not None and len(items) <= limit:
+        if items and (size > LARGEST or is_full):
             break
         asked = Window.shown(scope_of(ledger).tenant, conversation_id, None, None, None)
         asked = replace(asked, limit=limit + 2, before=cursor if newest_first else None)
         asked = asked if newest_first else replace(asked, after=cursor)
         section = await fitting_section(ledger, asked)
         read = await items_of_all(section.messages)
-        found += [item for item in (reversed(read) if newest_first else read) if _is_behind(item, place, newest_first)]
+        items += [item for item in (reversed(read) if newest_first else read) if _is_behind(item, place, newest_first)]
         size += sum(await written(section.messages))
         is_full = len(section.messages) < limit
         cursor = section.before if newest_first else section.after
-    sizes = await written([item.to_json() for item in found])
-    count = min(limit, fitting(sizes)) if found else 0
-    return ItemPage(found[:count], has_more=len(found) > count or cursor is not None)
+    sizes = await written([item.to_json() for item in items])
+    count = min(limit, fitting(sizes)) if items else 0
+    return ItemPage(items[:count], has_more=len(items) > count or cursor is not None)
 
 
 def _is_behind(item: ConversationItem, place: tuple[int, int] | None, newest_first: bool) -> bool:

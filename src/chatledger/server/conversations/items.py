@@ -137,11 +137,11 @@ async def items_of_all(messages: Sequence[ChatMessage]) -> list[ConversationItem
 
 def places_of(item_id: str) -> list[tuple[str, int]]:
     """Where an item with that id may be: a message, and the index in it."""
-    found = [(item_id, 0)]
+    places = [(item_id, 0)]
     message_id, _, index = item_id.rpartition(_BETWEEN)
     if message_id and index.isascii() and index.isdecimal() and len(index) < 6:
-        found.append((message_id, int(index)))
-    return found
+        places.append((message_id, int(index)))
+    return places
 
 
 def _to_parts(content: Any, role: str) -> Any:

@@ -67,7 +67,9 @@ async def list_conversations(
         kind=KIND, archived=None, order="created", newest_first=newest_first, limit=limit, cursor=cursor
     )
     data = [ConversationResource.of(thread) for thread in page.items]
-    return ConversationList(data=data, has_more=page.next_cursor is not None, **_ends([one.id for one in data]))
+    return ConversationList(
+        data=data, has_more=page.next_cursor is not None, **_ends([conversation.id for conversation in data])
+    )
 
 
 @router.post("", operation_id="create_conversation")

@@ -61,7 +61,7 @@ class PageWindow:
 
     @property
     def is_newest(self) -> bool:
-        return all(one is None for one in (self.before, self.after, self.at, self.start))
+        return all(bound is None for bound in (self.before, self.after, self.at, self.start))
 
 
 @router.get("/threads/{thread_id}")
@@ -135,41 +135,41 @@ async def read_beside(
     """The runs and scores of the messages with one statement each, and their alternatives where branches part. Without
     `all_scores`, only the newest scores.
     """
-    ids = list({one.run_id for one in with_draft(history) if one.run_id is not None})
+    ids = list({message.run_id for message in with_draft(history) if message.run_id is not None})
     if not ids:
         return Beside(alternatives=await _alternatives(ledger, history, branches))
     runs = await find_runs(scope_of(ledger), ids)
     scores: defaultdict[str | None, list[Feedback]] = defaultdict(list)
     are_cut = False
     for at in range(0, len(ids), _RUNS_AT_ONCE):
-        found, has_more = await _scores(ledger, ids[at : at + _RUNS_AT_ONCE], all_scores)
+        some, has_more = await _scores(ledger, ids[at : at + _RUNS_AT_ONCE], all_scores)
         are_cut = are_cut or has_more
-        for one in found:
-            scores[one.message_id].append(one)
-    last = {one.run_id: one.message_id for one in with_draft(history) if one.role == "assistant"}
-    for one in scores.pop(None, []):  # of a whole run: it stands at the run's last answer here
-        scores[last.get(one.run_id)].append(one)
+        for score in some:
+            scores[score.message_id].append(score)
+    last = {message.run_id: message.message_id for message in with_draft(history) if message.role == "assistant"}
+    for score in scores.pop(None, []):  # of a whole run: it stands at the run's last answer here
+        scores[last.get(score.run_id)].append(score)
     alternatives = await _alternatives(ledger, history, branches)
     return Beside(runs, scores, _SCORES if are_cut else None, alternatives)
 
 
 async def _scores(ledger: Ledger, run_ids: Sequence[str], all_scores: bool) -> tuple[list[Feedback], bool]:
     """The scores of these runs, newest first, and whether there are more."""
-    found = await ledger.feedback.list(run_id=run_ids, limit=_SCORES)
-    scores = list(found)
-    while all_scores and found.next_cursor is not None:
-        found = await ledger.feedback.list(run_id=run_ids, limit=_SCORES, cursor=found.next_cursor)
-        scores += found
-    return scores, found.next_cursor is not None
+    page = await ledger.feedback.list(run_id=run_ids, limit=_SCORES)
+    scores = list(page)
+    while all_scores and page.next_cursor is not None:
+        page = await ledger.feedback.list(run_id=run_ids, limit=_SCORES, cursor=page.next_cursor)
+        scores += page
+    return scores, page.next_cursor is not None
 
 
 async def _alternatives(
     ledger: Ledger, history: History, branches: Sequence[Branch]
 ) -> dict[int, Sequence[tuple[int, bool]]]:
     """Where a branch parts between two messages, the second has alternatives."""
-    forks = {one.forked_at or 0 for one in branches if one.branch}
-    places = [0, *(one.seq or 0 for one in with_draft(history))]
+    forks = {branch.forked_at or 0 for branch in branches if branch.branch}
+    places = [0, *(message.seq or 0 for message in with_draft(history))]
     parted = [later for earlier, later in pairwise(places) if any(earlier <= fork < later for fork in forks)]
     scope = scope_of(ledger)
-    found = await find_ways(scope, history.thread_id, history.branch, parted) if parted else {}
-    return {seq: ways for seq, ways in found.items() if len(ways) > 1}
+    ways_at = await find_ways(scope, history.thread_id, history.branch, parted) if parted else {}
+    return {seq: ways for seq, ways in ways_at.items() if len(ways) > 1}

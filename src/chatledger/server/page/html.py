@@ -40,9 +40,9 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 def link(root: str, *segments: object, **query: object) -> str:
     """A path of this server, for an application that is mounted at `root`. An id may hold any character."""
-    path = root + "/" + "/".join(quote(encodable(str(one)), safe="") for one in segments)
-    given = {name: encodable(str(value)) for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    path = root + "/" + "/".join(quote(encodable(str(segment)), safe="") for segment in segments)
+    parameters = {name: encodable(str(value)) for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
 def encodable(text: str) -> str:
@@ -121,7 +121,7 @@ class HtmlRoute(PlainRoute):
                 after = {name: known.headers[name] for name in ("Retry-After",) if name in known.headers}
                 return await _error(request, known.status_code, known.problem["title"], known.problem["detail"], after)
             except RequestValidationError as error:
-                detail = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+                detail = "; ".join(f"{mistake['loc'][-1]}: {mistake['msg']}" for mistake in error.errors())
                 return await _error(request, 400, "The address of this page is wrong", detail, {})
             except HTTPException as error:
                 return await _http_error(request, error)

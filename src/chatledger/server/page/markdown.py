@@ -50,9 +50,9 @@ def weight(text: str) -> int:
 
 def to_html(text: str) -> Markup:
     """Only the tags of `_TAGS`, and links to other sites by http, https and mailto. Needs text that UTF-8 can hold."""
-    made = _PARSER.render(text)
+    rendered = _PARSER.render(text)
     clean = nh3.clean(
-        made,
+        rendered,
         tags=_TAGS,
         attributes={"a": {"href", "title"}, "ol": {"start"}},
         attribute_filter=_only_schemes,

@@ -64,7 +64,7 @@ class Plot:
         cls, title: str, days: Sequence[date], series: Mapping[str, Sequence[float | None]], *, stacked: bool = True
     ) -> Plot:
         sums = [[_finite(values[at]) or 0 for values in series.values()] for at in range(len(days))]
-        top = _round_up(max((sum(one) if stacked else max(one) for one in sums), default=0))
+        top = _round_up(max((sum(values) if stacked else max(values) for values in sums), default=0))
         step = (WIDTH - _LEFT) / len(days)
         marks = []
         for at, values in enumerate(sums):

@@ -25,7 +25,7 @@ async def score(request: Request, ledger: Asking, thread_id: PathId) -> Response
         raise RunNotFound(run.run_id)
     comment = form.get("comment", "").strip()
     with refusing("score"):
-        given = Feedback(
+        new_score = Feedback(
             run_id=run.run_id,
             message_id=form.get("message_id") or None,
             key=form.get("key", "").strip(),
@@ -34,7 +34,7 @@ async def score(request: Request, ledger: Asking, thread_id: PathId) -> Response
             user_id=user_of(request),
             source="page",
         )
-    await ledger.feedback.record(given)
+    await ledger.feedback.record(new_score)
     at = _whole(form.get("at", ""))
     path = link(request.scope.get("root_path", ""), "threads", thread_id, branch=_whole(form.get("branch", "")), at=at)
     return RedirectResponse(path if at is None else f"{path}#m-{at}", status_code=303)

@@ -109,15 +109,15 @@ class Renderer:
     def show(self, messages: Sequence[ChatMessage], beside: Beside | None = None) -> list[Shown]:
         """The messages in order. A result is part of the message whose call it answers, if that is among them."""
         beside = beside or Beside()
-        calls = {(one.seq, index) for one in messages for index in range(len(one.tool_calls or ()))}
+        calls = {(message.seq, index) for message in messages for index in range(len(message.tool_calls or ()))}
         results = {
-            (one.answers.seq, one.answers.index): one
-            for one in messages
-            if one.answers is not None and (one.answers.seq, one.answers.index) in calls
+            (result.answers.seq, result.answers.index): result
+            for result in messages
+            if result.answers is not None and (result.answers.seq, result.answers.index) in calls
         }
-        within = {one.seq for one in results.values()}
+        within = {result.seq for result in results.values()}
         # The newest first: what a reader sees when the page opens is read as Markdown before the rest.
-        shown = [self._message(one, results, beside) for one in reversed(messages) if one.seq not in within]
+        shown = [self._message(message, results, beside) for message in reversed(messages) if message.seq not in within]
         return shown[::-1]
 
     def _message(self, message: ChatMessage, results: Mapping[tuple[int, int], ChatMessage], beside: Beside) -> Shown:

@@ -27,13 +27,13 @@ async def show_usage(request: Request, ledger: Mine, days: Annotated[int, Query(
     today = datetime.now(UTC).date()
     span = [today - timedelta(days=back) for back in reversed(range(days))]
     since = datetime.combine(span[0], time.min, UTC)
-    by_day = {one.day: one for one in await ledger.runs.usage("day", since=since)}
+    by_day = {sums.day: sums for sums in await ledger.runs.usage("day", since=since)}
     models = await ledger.runs.usage("model", since=since)
 
     def daily(name: str) -> list[float | None]:
         return [None if day not in by_day else getattr(by_day[day], name) for day in span]
 
-    cost = [None if one is None else float(one) for one in daily("cost")]
+    cost = [None if amount is None else float(amount) for amount in daily("cost")]
     plots = [
         Plot.bars("Tokens", span, {"input": daily("input_tokens"), "output": daily("output_tokens")}),
         Plot.bars("Runs", span, {"runs": daily("runs"), "of these, failed": daily("failed")}, stacked=False),
@@ -62,13 +62,13 @@ async def _scores(ledger: Ledger, since: datetime) -> tuple[dict[str, dict[date,
     read: defaultdict[str, defaultdict[date, list[float]]] = defaultdict(lambda: defaultdict(list))
     cursor, count = None, 0
     while True:
-        found = await ledger.feedback.list(limit=1_000, cursor=cursor)
-        recent = [one for one in found if one.created_at is not None and one.created_at >= since]
-        for one in recent:
-            assert one.created_at is not None
-            read[one.key][one.created_at.date()].append(one.score)
-        count, cursor = count + len(found), found.next_cursor
-        if cursor is None or len(recent) < len(found) or count >= _SCORES:
+        page = await ledger.feedback.list(limit=1_000, cursor=cursor)
+        recent = [score for score in page if score.created_at is not None and score.created_at >= since]
+        for score in recent:
+            assert score.created_at is not None
+            read[score.key][score.created_at.date()].append(score.score)
+        count, cursor = count + len(page), page.next_cursor
+        if cursor is None or len(recent) < len(page) or count >= _SCORES:
             break
     # Exact: a sum of floats may be infinite.
     means = {key: {day: mean(all_) for day, all_ in days.items()} for key, days in read.items()}

@@ -74,7 +74,7 @@ def _message(problem: Mapping[str, Any]) -> str:
         case "MessageNotFound":
             return f"conversation {problem['thread_id']!r} has no item {problem['message_id']!r}"
         case "InvalidRequest":
-            return "; ".join(f"{_place(one['path'])}: {one['detail']}" for one in problem["errors"][:3])
+            return "; ".join(f"{_place(mistake['path'])}: {mistake['detail']}" for mistake in problem["errors"][:3])
     return str(problem["detail"])
 
 

@@ -63,18 +63,18 @@ class Items(BaseModel, Generic[T]):
 
 def items(page: Page[Any]) -> Items[Any]:
     damaged = [
-        Damage(type=f"urn:chatledger:{type(one).__name__}", title=title_of(one), detail=str(one))
-        for one in page.damaged
+        Damage(type=f"urn:chatledger:{type(error).__name__}", title=title_of(error), detail=str(error))
+        for error in page.damaged
     ]
     return Items(items=page.items, next_cursor=page.next_cursor, complete=page.complete, damaged=damaged)
 
 
-async def all_items(found: Sequence[Any]) -> Items[Any]:
+async def all_items(values: Sequence[Any]) -> Items[Any]:
     """A list that has no pages, such as the sums of groups. Raises LimitExceeded if it does not fit into an answer."""
-    size = sum(await written(found))
+    size = sum(await written(values))
     if size > LARGEST:
         raise too_large(size)
-    return Items(items=list(found))
+    return Items(items=list(values))
 
 
 def _of_any_role(value: Any) -> Any:
@@ -203,20 +203,20 @@ class Prompt(BaseModel):
 
     @classmethod
     def of(cls, history: History, payload: Any, repairs: Sequence[Repair]) -> Prompt:
-        return _from(cls, history, payload=payload, repairs=[Repaired(**asdict(one)) for one in repairs])
+        return _from(cls, history, payload=payload, repairs=[Repaired(**asdict(repair)) for repair in repairs])
 
 
 M = TypeVar("M", bound=BaseModel)
 
 
-def _from(model: type[M], source: object, **given: Any) -> M:
+def _from(model: type[M], source: object, **others: Any) -> M:
     """The model with the fields of the same names. Messages are models, so they are not validated again. Losses become
     models one by one: while Pydantic checks a whole list, no other thread runs.
     """
     fields = {name: getattr(source, name) for name in model.model_fields if hasattr(source, name)}
     if "losses" in fields:
-        fields["losses"] = [LostValue(**asdict(one)) for one in fields["losses"]]
-    return model.model_validate({**fields, **given})
+        fields["losses"] = [LostValue(**asdict(loss)) for loss in fields["losses"]]
+    return model.model_validate({**fields, **others})
 
 
 Order = Literal["active", "created"]

@@ -34,8 +34,8 @@ class InvalidBody(HTTPException):
     """A body that does not fit its route. `errors` has the first mistakes with their places."""
 
     def __init__(self, errors: Sequence[Mapping[str, Any]]) -> None:
-        self.errors = [dict(one) for one in errors[:_MOST_ERRORS]]
-        super().__init__(400, "; ".join(f"{one['path']}: {one['detail']}" for one in self.errors[:3]))
+        self.errors = [dict(mistake) for mistake in errors[:_MOST_ERRORS]]
+        super().__init__(400, "; ".join(f"{mistake['path']}: {mistake['detail']}" for mistake in self.errors[:3]))
 
     @classmethod
     def at(cls, path: str, detail: str) -> InvalidBody:
@@ -45,7 +45,9 @@ class InvalidBody(HTTPException):
     @classmethod
     def of(cls, errors: Sequence[Any]) -> InvalidBody:
         """The mistakes as Pydantic lists them."""
-        first = [(".".join(map(str, one["loc"])), one["msg"], one["type"]) for one in errors[:_MOST_ERRORS]]
+        first = [
+            (".".join(map(str, mistake["loc"])), mistake["msg"], mistake["type"]) for mistake in errors[:_MOST_ERRORS]
+        ]
         return cls([{"path": path, "detail": detail, "kind": kind} for path, detail, kind in first])
 
 

@@ -52,9 +52,9 @@ _WRONG = frozenset({"extra_forbidden", "string_type"})
 def naming_the_new(request: Request, error: InvalidBody) -> InvalidBody:
     """The error in the words of the table, where it has any."""
     says = FIELDS.get(getattr(request.scope.get("route"), "name", ""), {})
-    errors = [one for one in error.errors if one["kind"] in _WRONG and one["path"] in says]
-    for one in errors:
-        one["detail"] = says[one["path"]]
+    errors = [mistake for mistake in error.errors if mistake["kind"] in _WRONG and mistake["path"] in says]
+    for mistake in errors:
+        mistake["detail"] = says[mistake["path"]]
     return InvalidBody(error.errors) if errors else error
 
 

@@ -30,8 +30,8 @@ def newest_turns(limits: ServerLimits, turns: int | None, tokens: int | None) ->
     return None if tokens is None else Tokens(tokens, counting())
 
 
-def require_one(**given: object) -> None:
+def require_one(**parameters: object) -> None:
     """Raises InvalidArgument for parameters that do not go together."""
-    names = [name for name, value in given.items() if value is not None]
+    names = [name for name, value in parameters.items() if value is not None]
     if len(names) > 1:
         raise InvalidArgument(names[1], f"cannot be combined with {names[0]}; pass one of them")

@@ -92,7 +92,7 @@ async def summarize_feedback(
     events: Annotated[bool, Query(description="Count replaced and removed scores too.")] = False,
 ) -> Items[FeedbackSummary]:
     """Count the current scores of each key, with their mean, minimum and maximum."""
-    found = await ledger.feedback.summary(
+    summaries = await ledger.feedback.summary(
         key=key,
         agent=agent,
         model=model,
@@ -103,7 +103,7 @@ async def summarize_feedback(
         user_id=user_id,
         events=events,
     )
-    return await all_items(found)
+    return await all_items(summaries)
 
 
 @router.get("/compare")
@@ -120,8 +120,10 @@ async def compare_feedback(
     user_id: OfUser = None,
 ) -> Items[FeedbackComparison]:
     """Compare the current scores of models, agents or values of the metadata, with 95 % intervals and mean costs."""
-    found = await ledger.feedback.compare(key, by, agent=agent, model=model, since=since, until=until, user_id=user_id)
-    return await all_items(found)
+    comparison = await ledger.feedback.compare(
+        key, by, agent=agent, model=model, since=since, until=until, user_id=user_id
+    )
+    return await all_items(comparison)
 
 
 @router.post("/{feedback_id}/remove")

@@ -77,18 +77,18 @@ async def read_messages(
     part = newest_turns(state.limits, turns, tokens) or _page(limit, before, after)
     window = Window.shown(scope_of(ledger).tenant, thread_id, part, branch, run_id)
     if format is None and not isinstance(part, (Turns, Tokens)):
-        found = MessagePage.of(history_of(await fitting_section(ledger, window)))
-        response.headers["ETag"] = f'"{found.mark}"'
-        return found
+        page = MessagePage.of(history_of(await fitting_section(ledger, window)))
+        response.headers["ETag"] = f'"{page.mark}"'
+        return page
     if not isinstance(part, Tokens):
         await require_fitting(ledger, window)
     with whole_answer():
         history = await ledger.messages.history(thread_id, part, branch=branch, run_id=run_id)
     written = {} if format is None else await apart(lambda: _written(history, format), history.messages)
-    found = await apart(lambda: MessagePage.of(history, **written), history.messages, written)
-    await require_small_answer(found)
-    response.headers["ETag"] = f'"{found.mark}"'
-    return found
+    page = await apart(lambda: MessagePage.of(history, **written), history.messages, written)
+    await require_small_answer(page)
+    response.headers["ETag"] = f'"{page.mark}"'
+    return page
 
 
 def _page(limit: int, before: str | None, after: str | None) -> Newest | Oldest:
@@ -104,7 +104,7 @@ def _position(text: str | None) -> Cursor | int | None:
 def _written(history: History, format: str) -> dict[str, Any]:  # noqa: A002
     """The payload in the format, with what it lost."""
     encoded = history.encode(format, as_="dicts")
-    return {"payload": encoded.payload, "losses": [LostValue(**asdict(one)) for one in encoded.losses]}
+    return {"payload": encoded.payload, "losses": [LostValue(**asdict(loss)) for loss in encoded.losses]}
 
 
 @router.post("", status_code=201, responses={200: {"model": Stored, "description": "A repeat, which stored nothing."}})
@@ -126,12 +126,12 @@ async def append_messages(
     refuse_beyond_ask(caller, on_open_calls=body.on_open_calls != "error")
     refuse_all_but_questions(caller, body.messages or ())
     refuse_chosen(state.ids, caller, create=body.create)
-    given = body.model_dump(exclude={"messages", "payload", "format", "kv", "create"})
-    given |= {"idempotency_key": idempotency_key, "expected": expected, "create": body.create}
+    terms = body.model_dump(exclude={"messages", "payload", "format", "kv", "create"})
+    terms |= {"idempotency_key": idempotency_key, "expected": expected, "create": body.create}
     if isinstance(body.create, ThreadFields):
-        given["create"] = NewThread(**body.create.model_dump())
+        terms["create"] = NewThread(**body.create.model_dump())
     if body.kv is not None:
-        given["kv"] = {key: Put(one.value, one.expected) for key, one in body.kv.items()}
+        terms["kv"] = {key: Put(put.value, put.expected) for key, put in body.kv.items()}
     given_messages = body.messages if body.payload is None else body.payload
     await apart(lambda: require_small(given_messages), given_messages)
     appended: Appended
@@ -139,13 +139,13 @@ async def append_messages(
         raise InvalidArgument("messages", "or payload must be given, and not both")
     if not chooses(state.ids, caller):
         messages = await apart(lambda: _messages_of(body), body)
-        await require_own_runs(ledger, [body.run_id, *(one.run_id for one in messages)])
+        await require_own_runs(ledger, [body.run_id, *(message.run_id for message in messages)])
     if body.messages is not None:
         if body.format is not None:
             raise InvalidArgument("format", "goes with payload")
-        appended = await ledger.messages.append(thread_id, body.messages, **given)
+        appended = await ledger.messages.append(thread_id, body.messages, **terms)
     else:
-        appended = await ledger.messages.append(thread_id, Payload(body.payload, body.format), **given)
+        appended = await ledger.messages.append(thread_id, Payload(body.payload, body.format), **terms)
     if appended.replayed:
         response.status_code = 200
     response.headers["ETag"] = f'"{appended.mark}"'

@@ -49,7 +49,7 @@ async def read_prompt(
     if isinstance(part, Newest) and history.previous_cursor is not None:
         raise LimitExceeded("messages of a prompt; pass turns or tokens", history.last_seq, MOST_MESSAGES)
     payload, repairs = await apart(lambda: prompt(format, history.messages, "dicts"), history.messages)
-    found = await apart(lambda: Prompt.of(history, payload=payload, repairs=repairs), payload)
-    await require_small_answer(found)
-    response.headers["ETag"] = f'"{found.mark}"'
-    return found
+    answer = await apart(lambda: Prompt.of(history, payload=payload, repairs=repairs), payload)
+    await require_small_answer(answer)
+    response.headers["ETag"] = f'"{answer.mark}"'
+    return answer

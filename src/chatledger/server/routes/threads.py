@@ -88,12 +88,12 @@ async def create_thread(
     """
     refuse_beyond_ask(caller, rules=body.rules is not None)
     refuse_chosen(state.ids, caller, thread_id=body.thread_id)
-    made = made_of(idempotency_key, caller, "thread") if body.thread_id is None else None
+    derived = made_of(idempotency_key, caller, "thread") if body.thread_id is None else None
     owner = ledger if body.user_id is None else ledger.user(body.user_id)
-    given = body.model_dump(exclude={"user_id"})
-    if made is None:
-        return await owner.threads.create(**given)
-    thread = await owner.threads.create(**given | {"thread_id": made, "exist_ok": True})
+    fields = body.model_dump(exclude={"user_id"})
+    if derived is None:
+        return await owner.threads.create(**fields)
+    thread = await owner.threads.create(**fields | {"thread_id": derived, "exist_ok": True})
     _require_same(thread, body, idempotency_key)
     return thread
 
@@ -102,10 +102,10 @@ def _require_same(thread: Thread, body: NewThread, key: str | None) -> None:
     """Raises IdConflict if another body made the thread, as far as the thread still tells: of one that was updated
     since, only what never changes. That of another owner was not found.
     """
-    given: dict[str, Any] = {"kind": body.kind}
+    unchanged: dict[str, Any] = {"kind": body.kind}
     if thread.version == 0:
-        given |= {"title": body.title, "metadata": body.metadata, "rules": body.rules}
-    for name, value in given.items():
+        unchanged |= {"title": body.title, "metadata": body.metadata, "rules": body.rules}
+    for name, value in unchanged.items():
         if (getattr(thread, name) or None) != (value or None):
             detail = f"thread {thread.thread_id!r} has {_OTHER.get(name, f'another {name}')}; {_REMEDY}"
             raise IdConflict("idempotency_key", thread.thread_id, detail, idempotency_key=key)
@@ -132,11 +132,11 @@ async def update_thread(
     if_match: Annotated[str | None, Header(description="Update only this version; else 412.")] = None,
 ) -> Thread:
     """Change the given fields. With `rules`, all messages are first checked."""
-    given = body.model_dump(exclude_unset=True)
+    changes = body.model_dump(exclude_unset=True)
     if body.merge and body.metadata:
         stored = (await ledger.threads.get(thread_id)).metadata or {}
         require_small_metadata({**stored, **body.metadata})
-    thread = await ledger.threads.update(thread_id, **given, expected=_version(if_match))
+    thread = await ledger.threads.update(thread_id, **changes, expected=_version(if_match))
     response.headers["ETag"] = f'"{thread.version}"'
     return thread
 
@@ -149,28 +149,28 @@ async def copy_thread(
     the same `Idempotency-Key` returns the copy.
     """
     refuse_chosen(state.ids, caller, thread_id=body.thread_id)
-    given = body.model_dump(exclude_unset=True)
-    made = made_of(idempotency_key, caller, "copy", thread_id) if body.thread_id is None else None
-    if made is None:
-        return await _copy(ledger, thread_id, {**given, "thread_id": body.thread_id or new_id()})
-    return await _copy_once(ledger, thread_id, {**given, "thread_id": made})
+    fields = body.model_dump(exclude_unset=True)
+    derived = made_of(idempotency_key, caller, "copy", thread_id) if body.thread_id is None else None
+    if derived is None:
+        return await _copy(ledger, thread_id, {**fields, "thread_id": body.thread_id or new_id()})
+    return await _copy_once(ledger, thread_id, {**fields, "thread_id": derived})
 
 
-async def _copy(ledger: Ledger, source: str, given: dict[str, Any]) -> Thread:
-    title = {"title": given["title"]} if "title" in given else {}
-    until, branch = given.get("until"), given.get("branch")
-    return await ledger.threads.copy(source, given["thread_id"], until=until, branch=branch, **title)
+async def _copy(ledger: Ledger, source: str, fields: dict[str, Any]) -> Thread:
+    title = {"title": fields["title"]} if "title" in fields else {}
+    until, branch = fields.get("until"), fields.get("branch")
+    return await ledger.threads.copy(source, fields["thread_id"], until=until, branch=branch, **title)
 
 
-async def _copy_once(ledger: Ledger, source: str, given: dict[str, Any]) -> Thread:
+async def _copy_once(ledger: Ledger, source: str, fields: dict[str, Any]) -> Thread:
     """The copy of that id. It is looked for first, since the source may be gone when a request is repeated."""
-    found = await ledger.threads.find(given["thread_id"])
-    if found is not None:
-        return found
+    earlier = await ledger.threads.find(fields["thread_id"])
+    if earlier is not None:
+        return earlier
     try:
-        return await _copy(ledger, source, given)
+        return await _copy(ledger, source, fields)
     except IdConflict:  # by the same request at the same time
-        return await ledger.threads.get(given["thread_id"])
+        return await ledger.threads.get(fields["thread_id"])
 
 
 @router.post("/{thread_id}/close-open-calls")

@@ -30,7 +30,7 @@ async def sum_usage(
     prices: Prices = False,
 ) -> Items[UsageSummary]:
     """Total runs, tokens and cost, grouped by `by`. Without `by`, one total."""
-    found = await ledger.runs.usage(
+    sums = await ledger.runs.usage(
         by,
         thread_id=thread_id,
         agent=agent,
@@ -39,7 +39,7 @@ async def sum_usage(
         until=until,
         prices=prices,
     )
-    return await all_items(found)
+    return await all_items(sums)
 
 
 @router.get("/stats")
@@ -51,5 +51,5 @@ async def count_stats(
     prices: Prices = False,
 ) -> Items[LedgerStats]:
     """Count messages, threads, users, runs and current scores; in all, by day or by model."""
-    found = await ledger.stats(by, since=since, until=until, prices=prices)
-    return await all_items(found)
+    counts = await ledger.stats(by, since=since, until=until, prices=prices)
+    return await all_items(counts)

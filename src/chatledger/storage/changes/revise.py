@@ -124,7 +124,7 @@ def _judged(message: ChatMessage, level: RulesLevel) -> ChatMessage:
     if not_json and level == "ordered":
         place = f"seq {message.seq} of branch {message.branch}"
         raise RuleViolation("R13", message.seq or 0, not_json[0].detail, where=place)
-    of_place: list[Violation] = [one for one in message.violations if one.rule not in ("R9", "R11")]
+    of_place: list[Violation] = [violation for violation in message.violations if violation.rule not in ("R9", "R11")]
     return copy_with(message, {"violations": [*of_place, *not_json]})
 
 

@@ -165,7 +165,7 @@ def _pieces(scan: Scan, start: SearchedTo | None) -> Iterator[Piece]:
 def _take(scan: Scan, pieces: Iterator[Piece], size: int) -> list[Piece]:
     batch: list[Piece] = []
     for piece in pieces:
-        if not (scan.request.threads and piece.thread.thread_id in scan.found):
+        if not (scan.request.threads and piece.thread.thread_id in scan.hit_threads):
             batch.append(piece)
             size -= piece.size
         if size <= 0:
@@ -187,7 +187,7 @@ def _look(scan: Scan, batch: Sequence[Piece], rows: BatchRows) -> Iterator[tuple
     most = request.most_work + scan.before
     for thread, segment in batch:
         for row in (None,) if segment is None else rows.of(thread, segment):
-            if request.threads and thread.thread_id in scan.found:
+            if request.threads and thread.thread_id in scan.hit_threads:
                 break
             for kind, text in rows.texts(row) if row is not None else _title(thread):
                 if query.is_in(text):
@@ -197,7 +197,7 @@ def _look(scan: Scan, batch: Sequence[Piece], rows: BatchRows) -> Iterator[tuple
                     except UNREADABLE:
                         scan.note(_damaged(message))
                         break
-                    scan.found.add(thread.thread_id)
+                    scan.hit_threads.add(thread.thread_id)
                     yield hit
                     break
             if scan.work + query.work >= most:

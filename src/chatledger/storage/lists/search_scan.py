@@ -98,7 +98,7 @@ class Scan:
     """The work of the query for other pages."""
     hits: list[Hit] = field(default_factory=list)
     damaged: list[Any] = field(default_factory=list)
-    found: set[str] = field(default_factory=set)
+    hit_threads: set[str] = field(default_factory=set)
     messages: int = 0
     work: int = 0
     """Besides that of the query, which compares."""

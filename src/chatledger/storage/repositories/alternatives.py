@@ -77,7 +77,7 @@ def _find(sql: ReadSql, window: Window, path: Path, seqs: Iterable[int]) -> dict
     path = ended(path)
     before = {seq: _last_before(sql, window, path.segments, seq) for seq in seqs if _stored_by(window, path, seq)}
     stored = read_paths(sql, window)
-    paths = apart_if_many(lambda: [ended(way) for way in stored], stored)
+    paths = apart_if_many(lambda: [ended(other) for other in stored], stored)
     return {seq: _find_one(sql, window, path, seq, before[seq], paths) for seq in before}
 
 

@@ -127,7 +127,7 @@ class EncryptionKeys:
         return own
 
     @property
-    def given(self) -> bool:
+    def are_there(self) -> bool:
         return self._keys is not None
 
 

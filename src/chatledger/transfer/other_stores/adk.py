@@ -49,10 +49,10 @@ class ADKStore(Store):
             )
         await self._database.require(_SESSIONS, [*_KEYS, "state", "create_time", "update_time"], hint=_HINT)
         needed = [*_EVENT_KEYS, "id", "timestamp", "invocation_id", "event_data"]
-        found = await self._database.require(_EVENTS, needed, hint=_HINT)
+        types = await self._database.require(_EVENTS, needed, hint=_HINT)
         await self._require_schema()
         # Only SqliteSessionService stores times as numbers. It sorts events of the same time as they were added.
-        by_number = self._database.is_sqlite and isinstance(found["timestamp"], Float)
+        by_number = self._database.is_sqlite and isinstance(types["timestamp"], Float)
         self._order = (*_EVENT_KEYS, "timestamp", "rowid" if by_number else "id")
 
     async def _require_schema(self) -> None:
@@ -82,8 +82,8 @@ class ADKStore(Store):
         wanted = (self._database.json("state"), "create_time", "update_time")
         async for page in self._database.rows(_SESSIONS, _KEYS, wanted, *self._chosen("id"), size=_AT_ONCE):
             events = await self._events(page[0], page[-1])
-            for found in page:
-                yield _session(found, events.get(_key(found), []))
+            for row in page:
+                yield _session(row, events.get(_key(row), []))
 
     async def _events(self, first: Row[Any], last: Row[Any]) -> dict[tuple[str, ...], list[SourceRow]]:
         """The events of the sessions from the first to the last, by session."""
@@ -113,12 +113,12 @@ class ADKStore(Store):
                 raise self._bad(row, f"an event is expected, not {kind_of(event)}")
             # ADK reads it this way: the other columns override the event, except for its time, which is exact.
             event = {**event, **row.fields, "timestamp": event.get("timestamp", row.fields["timestamp"])}
-            found = self._decoded([row], [event], rules)
-            decoded.losses.extend(found.losses)
+            of_event = self._decoded([row], [event], rules)
+            decoded.losses.extend(of_event.losses)
             time = event["timestamp"]
             decoded.messages.extend(
                 identified(
-                    found.messages,
+                    of_event.messages,
                     place,
                     event_id=event["id"],
                     invocation_id=event["invocation_id"],
@@ -133,14 +133,14 @@ def _key(row: Row[Any]) -> tuple[str, ...]:
     return tuple(row[:3])
 
 
-def _row(found: Row[Any]) -> SourceRow:
-    *_, timestamp, _tie, id_, invocation_id, event = tuple(found)
+def _row(row: Row[Any]) -> SourceRow:
+    *_, timestamp, _tie, id_, invocation_id, event = tuple(row)
     fields = {"id": id_, "invocation_id": invocation_id, "timestamp": _seconds(timestamp)}
     return SourceRow(id_, event, None, fields)
 
 
-def _session(found: Row[Any], events: Sequence[SourceRow]) -> SourceSession | DecodeError:
-    app, user, id_, state, created, updated = tuple(found)
+def _session(row: Row[Any], events: Sequence[SourceRow]) -> SourceSession | DecodeError:
+    app, user, id_, state, created, updated = tuple(row)
     name = f"{app}/{user}/{id_}"
     try:
         values = named(_object(state))

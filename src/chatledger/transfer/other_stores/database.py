@@ -51,15 +51,15 @@ class SourceDatabase:
 
     def json(self, name: str) -> ColumnElement[Any]:
         """A JSON column as text. The drivers would decode it in different ways."""
-        found: ColumnElement[Any] = column(name)
-        return found if self.is_sqlite else cast(found, Text)
+        json: ColumnElement[Any] = column(name)
+        return json if self.is_sqlite else cast(json, Text)
 
     async def columns(self, table: str) -> Mapping[str, TypeEngine[Any]] | None:
         """The types of a table's columns by name. None if the table does not exist."""
 
         def read(connection: Connection) -> Mapping[str, TypeEngine[Any]] | None:
             try:
-                return {found["name"]: found["type"] for found in inspect(connection).get_columns(table)}
+                return {described["name"]: described["type"] for described in inspect(connection).get_columns(table)}
             except NoSuchTableError:
                 return None
 
@@ -67,25 +67,25 @@ class SourceDatabase:
 
     async def require(self, table: str, needed: Sequence[str], *, hint: str) -> Mapping[str, TypeEngine[Any]]:
         """The columns of a table. Raises StorageError, ending with the hint, for a missing table or column."""
-        found = await self.columns(table)
-        if found is None:
+        columns = await self.columns(table)
+        if columns is None:
             tables = await _translated(
                 self._connection.run_sync(lambda connection: inspect(connection).get_table_names())
             )
             has = ", ".join(sorted(tables)[:_SHOWN]) or "none"
             raise StorageError(f"{self.name} has no table {table!r} (its tables: {has}); {hint}")
-        if missing := [name for name in needed if name not in found]:
+        if missing := [name for name in needed if name not in columns]:
             raise StorageError(f"table {table!r} of {self.name} has no column {missing[0]!r}; {hint}")
-        return found
+        return columns
 
     async def all(self, statement: Select[Any]) -> Sequence[Row[Any]]:
-        found: Sequence[Row[Any]] = (await _translated(self._connection.execute(statement))).all()
-        return found
+        rows: Sequence[Row[Any]] = (await _translated(self._connection.execute(statement))).all()
+        return rows
 
     async def number(self, statement: Select[Any]) -> int:
         """The single number that a statement returns."""
-        found: int = (await self.all(statement))[0][0]
-        return found
+        number: int = (await self.all(statement))[0][0]
+        return number
 
     async def rows(
         self,
@@ -100,8 +100,8 @@ class SourceDatabase:
         """
         keys: list[ColumnElement[Any]] = [column(name) for name in order]
         # Labels keep the order unambiguous: an expression over a column would otherwise have the column's name.
-        columns = (column(one) if isinstance(one, str) else one for one in wanted)
-        others = [one.label(f"wanted_{number}") for number, one in enumerate(columns)]
+        columns = (column(name) if isinstance(name, str) else name for name in wanted)
+        others = [labelled.label(f"wanted_{number}") for number, labelled in enumerate(columns)]
         statement = select(*keys, *others).select_from(named_table(table)).where(*conditions)
         statement = statement.order_by(*keys).limit(size)
         page = await self.all(statement)

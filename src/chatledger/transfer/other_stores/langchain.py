@@ -27,9 +27,15 @@ class LangChainStore(OneTable):
 
     def decode(self, session: SourceSession, rows: Sequence[SourceRow], rules: RulesLevel) -> Decoded:
         id_of = deriving("imported message", session.thread_id)
-        found = self._decoded(rows, [self._value(row) for row in rows], rules)
-        made = (
+        decoded = self._decoded(rows, [self._value(row) for row in rows], rules)
+        identities = (
             {"message_id": id_of(str(row.id)), "created_at": row.created_at}
             for row in rows  # each is one message
         )
-        return Decoded([copy_with(*one) for one in zip(found.messages, made, strict=True)], found.losses)
+        return Decoded(
+            [
+                copy_with(*message_and_identity)
+                for message_and_identity in zip(decoded.messages, identities, strict=True)
+            ],
+            decoded.losses,
+        )

@@ -62,9 +62,9 @@ class AgentsStore(OneTable):
         decoded = Decoded([])
         for time, group in groupby(rows, lambda row: row.created_at):
             added = list(group)
-            found = self._decoded(added, [self._value(row) for row in added], rules)
-            decoded.losses.extend(found.losses)
-            for number, message in enumerate(found.messages):
-                made = {"message_id": id_of(f"{added[0].id}/{number}"), "created_at": time}
-                decoded.messages.append(copy_with(message, made))
+            of_group = self._decoded(added, [self._value(row) for row in added], rules)
+            decoded.losses.extend(of_group.losses)
+            for number, message in enumerate(of_group.messages):
+                identity = {"message_id": id_of(f"{added[0].id}/{number}"), "created_at": time}
+                decoded.messages.append(copy_with(message, identity))
         return decoded

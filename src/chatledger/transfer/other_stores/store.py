@@ -104,8 +104,8 @@ class Store(ABC):
         """The chosen session ids that the store does not contain."""
         if not self._sessions:
             return []
-        found = {row[0] for row in await self._database.all(self._ids())}
-        return [one for one in dict.fromkeys(self._sessions) if one not in found]
+        stored = {row[0] for row in await self._database.all(self._ids())}
+        return [name for name in dict.fromkeys(self._sessions) if name not in stored]
 
     @abstractmethod
     def _ids(self) -> Select[Any]:
@@ -118,8 +118,8 @@ class Store(ABC):
     async def shared(self) -> AsyncIterator[SharedValues | DecodeError]:
         """The values that belong to no session, or an error for values that cannot be read."""
         none: Sequence[SharedValues | DecodeError] = ()
-        for one in none:
-            yield one
+        for values in none:
+            yield values
 
     @abstractmethod
     def decode(self, session: SourceSession, rows: Sequence[SourceRow], rules: RulesLevel) -> Decoded:
@@ -179,12 +179,12 @@ class OneTable(Store):
         others = [column("id"), self._database.json(self.json), *self._times()]
         order = ("session_id", *self.order)
         async for page in self._database.rows(self._table, order, others, *self._chosen()):
-            for found in page:
-                if found[0] != named and rows:
+            for row in page:
+                if row[0] != named and rows:
                     yield self._session(named, rows)
                     rows = []
-                named = found[0]
-                rows.append(self._row(found[len(order) :]))
+                named = row[0]
+                rows.append(self._row(row[len(order) :]))
         if rows:
             yield self._session(named, rows)
 
@@ -201,8 +201,8 @@ class OneTable(Store):
         time: ColumnElement[Any] = column(self.time)
         return [time if self._database.is_sqlite else cast(time, DateTime(timezone=True))]
 
-    def _row(self, found: Sequence[Any]) -> SourceRow:
-        id_, json, *times = found
+    def _row(self, columns: Sequence[Any]) -> SourceRow:
+        id_, json, *times = columns
         return SourceRow(id_, json, as_time(times[0]) if times else None)
 
     def _session(self, named: object, rows: Sequence[SourceRow]) -> SourceSession:

@@ -126,8 +126,8 @@ def _read(turn: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
 
 def _read_calls(value: str | None) -> list[ToolCall] | None:
     try:
-        found = json.loads(value or "")
-        calls = [_read_call(call) for call in (found if isinstance(found, list) else [found])]
+        value_read = json.loads(value or "")
+        calls = [_read_call(call) for call in (value_read if isinstance(value_read, list) else [value_read])]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return calls or None
@@ -160,7 +160,7 @@ def _turns(message: ChatMessage) -> list[dict[str, JsonValue]]:
     if message.role == "custom":
         return []
     texts = [ChatMessage(role="assistant", content=message.content)] if message.tool_calls and message.text else []
-    return [_turn(one) for one in (*texts, message)]
+    return [_turn(turn) for turn in (*texts, message)]
 
 
 def _turn(message: ChatMessage) -> dict[str, JsonValue]:
