@@ -124,11 +124,12 @@ test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-
 ONE_STATEMENT := between_preflight_and_write reads_its_tip_and_the_rows test_shared_statements test_repeats_in_groups \
   a_group_with_repeats
 
-test-distributed: $(READY)  ## Run the storage suite on plain and on partitioned PostgreSQL, one table a statement
+test-distributed: $(READY)  ## Run the storage suite on plain and on partitioned PostgreSQL, one table a statement, and the commands and the server
 	CHATLEDGER_TEST_DISTRIBUTED=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/reports tests/faults/test_machine.py \
 	  -k 'not (sqlite or $(subst $() , or ,$(strip $(ONE_STATEMENT))))'
 	CHATLEDGER_TEST_DISTRIBUTED=1 CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/reports \
 	  -k 'not (sqlite or $(subst $() , or ,$(strip $(ONE_STATEMENT))))'
+	CHATLEDGER_TEST_DISTRIBUTED=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/cli tests/server -k 'not sqlite'
 
 # Parts of the names of tests that read or write plain rows themselves, or open ledgers without keys.
 PLAIN := query_plans transcript bulk backup pieces_are_stored round_trip damaged damage_on without_an_id_keeps \

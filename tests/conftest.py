@@ -20,6 +20,7 @@ from hypothesis.internal.conjecture import providers
 from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.admin import migrate
 from tests.core import holds_core, is_among, is_of_core
+from tests.distributed import DISTRIBUTED, OUTER, Heard, hearing
 from tests.postgres import Server, server
 from tests.reuse import Copies
 
@@ -47,6 +48,8 @@ FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hosti
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if DISTRIBUTED:
+        items[:] = [item for item in items if needs_server(item) or not item.nodeid.startswith(OUTER)]
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
     for item in items:
         if is_of_core(item.nodeid):
@@ -72,6 +75,13 @@ ENCRYPTED = bool(os.environ.get("CHATLEDGER_TEST_KEYS"))
 """Whether this run asks for keys: stored texts are then about a third longer, and digests are under a secret."""
 
 
+@pytest.fixture(autouse=True)
+def heard(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Heard]:
+    """What distributed ledgers send in the test. Each table in each of it must be bound to the tenant."""
+    with hearing(monkeypatch, request.node.nodeid) as heard:
+        yield heard
+
+
 @dataclass(frozen=True)
 class Database:
     """A database with our schema and no rows."""
@@ -84,7 +94,7 @@ class Database:
         says of the ledger is as true of one that encrypts, and of one that writes one table a statement.
         """
         asked: dict[str, Any] = {"encryption": KEYS} if ENCRYPTED else {}
-        if os.environ.get("CHATLEDGER_TEST_DISTRIBUTED") and self.kind == "postgresql":
+        if DISTRIBUTED and self.kind == "postgresql":
             given: PostgreSQL = options.get("postgresql") or PostgreSQL()
             options["postgresql"] = replace(given, distributed=given.distributed is not False)
         return Ledger.open(self.url, **{**asked, **options})

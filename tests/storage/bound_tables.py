@@ -44,8 +44,6 @@ class _Level:
             self._bind()
 
     def unbound(self) -> Iterator[str]:
-        if _reads_nothing(self._node):
-            return
         for name, source in self._sources.items():
             if _is_ours(source) and name not in self._bound:
                 yield source.name
@@ -110,11 +108,6 @@ def _selects(query: exp.Expr) -> list[exp.Expr]:
 
 def _is_ours(source: exp.Expr) -> bool:
     return isinstance(source, exp.Table) and bool(source.db) and source.name in TABLES
-
-
-def _reads_nothing(node: exp.Expr) -> bool:
-    where = node.args.get("where")
-    return where is not None and isinstance(where.this, exp.Boolean) and not where.this.this
 
 
 def _equations(condition: exp.Expr | None) -> Iterator[tuple[exp.Expr, exp.Expr]]:

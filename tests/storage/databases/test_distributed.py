@@ -1,7 +1,8 @@
 """A ledger whose tables are distributed by tenant: each statement binds its tables to the tenant, and writes one.
 
-There is no distributed PostgreSQL here. These tests hold the statements to what such a database runs on one server, and
-a plain PostgreSQL to the same rows and outcomes; `make test-distributed` runs the storage suite in this shape.
+There is no distributed PostgreSQL here. The fixture `heard` holds the statements of every test to what such a database
+runs on one server, and these tests a plain PostgreSQL to the same rows and outcomes; `make test-distributed` runs the
+storage suite, and the tests of the commands and of the server, in this shape.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from chatledger.storage.repositories.branches import fork_at
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import call, result, texts, turn, user
+from tests.distributed import Heard
 from tests.faults.proxy import Cut, Proxy, proxied
 from tests.faults.test_outcome import until
 from tests.formats.streams.split_responses import split
@@ -43,6 +45,7 @@ from tests.formats.streams.test_storage import CALL, SEARCH, said
 from tests.migrations.citus import EXTENSION
 from tests.places import at
 from tests.reasons import about
+from tests.storage.bound_tables import unbound_tables
 from tests.storage.databases.test_scope import (
     CALLS,
     NOBODYS,
@@ -54,7 +57,7 @@ from tests.storage.databases.test_scope import (
     outcome,
 )
 from tests.storage.raw import query
-from tests.storage.sent import record, unbound
+from tests.storage.sent import EXCEPTIONS, record, unbound
 
 # --- The statements ---------------------------------------------------------------------------------------------------
 
@@ -112,14 +115,33 @@ async def append_in_each_way(own: Any) -> None:
 
 @pytest.mark.parametrize("scope", [in_ledger, in_transaction])
 async def test_every_statement_binds_its_tables_to_the_tenant_and_writes_one(
-    pg_database: Database, sent: list[str], scope: Any
+    pg_database: Database, heard: Heard, scope: Any
 ) -> None:
     async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
-        sent.clear()  # what opening asks is about the schema
         await run_everything(ledger, scope)
-        assert len(set(sent)) > 100
-        assert joined_writes(sent) == set()
-        assert unbound(sent) == {}
+        assert len(set(heard.statements)) > 100
+        assert joined_writes(heard.statements) == set()
+
+
+async def test_a_statement_that_is_not_bound_is_found(pg_database: Database, heard: Heard) -> None:
+    """That all tests can fail."""
+    async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
+        await scope_of(ledger).read(lambda sql: sql.fetch("SELECT 1 FROM {schema}kv WHERE key = :key", {"key": "k"}))
+    assert list(unbound(heard.statements).values()) == [["kv"]]
+    heard.statements.clear()
+
+
+async def test_no_plain_ledger_is_heard(pg_database: Database, heard: Heard) -> None:
+    async with pg_database.open(postgresql=PostgreSQL(distributed=False)) as ledger:
+        await ledger.threads.create("t")
+    assert heard.statements == []
+
+
+async def test_each_exception_is_used(pg_database: Database, heard: Heard) -> None:
+    async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
+        await ledger.ping()
+    assert EXCEPTIONS.keys() - set(heard.statements) == set()
+    assert all(unbound_tables(one) for one in EXCEPTIONS)
 
 
 async def test_the_comparison_can_fail(pg_database: Database, sent: list[str]) -> None:
@@ -131,17 +153,17 @@ async def test_the_comparison_can_fail(pg_database: Database, sent: list[str]) -
 
 
 async def test_a_transaction_on_a_callers_connection_writes_one_table_a_statement(
-    pg_database: Database, sent: list[str]
+    pg_database: Database, heard: Heard
 ) -> None:
     engine = create_async_engine(pg_database.url.replace("postgresql:", "postgresql+asyncpg:"))
     async with engine.begin() as connection:
-        sent.clear()
         await append_in_each_way(Transaction(connection, postgresql=PostgreSQL(distributed=True)))
-        assert (unbound(sent), joined_writes(sent)) == ({}, set())
+        assert len(set(heard.statements)) > 20
+        assert joined_writes(heard.statements) == set()
     await engine.dispose()
 
 
-def test_the_commands_bind_their_tables_and_write_one(pg_database: Database, sent: list[str], tmp_path: Path) -> None:
+def test_the_commands_bind_their_tables_and_write_one(pg_database: Database, heard: Heard, tmp_path: Path) -> None:
     """Import, threads and export failed on Citus."""
     from tests.cli.commands import chatledger
 
@@ -150,9 +172,8 @@ def test_the_commands_bind_their_tables_and_write_one(pg_database: Database, sen
     (tmp_path / "talks.json").write_text(json.dumps([{"n": str(n), "messages": talk} for n in range(3)]))
     for words in COMMANDS:
         assert chatledger(*words.split(), url=pg_database.url, cwd=tmp_path).code == 0
-    assert len(set(sent)) > 40
-    assert joined_writes(sent) == set()
-    assert unbound(sent) == {}
+    assert len(set(heard.statements)) > 40
+    assert joined_writes(heard.statements) == set()
 
 
 COMMANDS = (
