@@ -64,42 +64,43 @@ def commit_later() -> None:
 
 
 def write_in_two_statements() -> None:
-    """PostgreSQL: the messages first, then their parts, calls and results."""
-    from chatledger.storage.append import write
+    """PostgreSQL: the messages and their runs first, then their parts, calls and results."""
+    from chatledger.storage.append import attempt, write
     from chatledger.storage.append.attempt import NeedsPreflight
+    from chatledger.storage.append.guarded_write import TABLES
     from chatledger.storage.databases.postgresql import append as postgresql_append
 
-    whole = write._write_at_once
+    whole = write.write
 
-    def in_two(sql: Any, plan: Any) -> Any:
-        first = {name: rows if name == "messages" else [] for name, rows in plan.rows.items()}
-        written = whole(sql, replace(plan, rows=first))
+    def in_two(sql: Any, plan: Any, **options: Any) -> Any:
+        first = {name: rows if name in ("runs", "messages") else [] for name, rows in plan.rows.items()}
+        written = whole(sql, replace(plan, rows=first), **options)
         place = (plan.request.tenant.key, plan.request.thread, plan.branch)
         for name, rows in plan.rows.items():
-            if isinstance(written, write.Written) and rows and name != "messages":
-                columns = ("tenant_id", "thread_id", "branch", *write.TABLES[name])
+            if isinstance(written, write.Written) and rows and not first[name]:
+                columns = ("tenant_id", "thread_id", "branch", *TABLES[name])
                 sql.load(name, columns, [(*place, *row) for row in rows])
         return written
 
-    _put(write, _write_at_once=in_two)
+    _put(attempt, write=in_two)
     _put(postgresql_append, plan_on_cached_tip=lambda *_: NeedsPreflight())
 
 
 def write_values_later() -> None:
     """PostgreSQL: the messages first, their values in a statement of its own."""
-    from chatledger.storage.append import write
+    from chatledger.storage.append import attempt, write
     from chatledger.storage.append.attempt import NeedsPreflight
     from chatledger.storage.databases.postgresql import append as postgresql_append
 
-    whole = write._write_at_once
+    whole = write.write
 
-    def in_two(sql: Any, plan: Any) -> Any:
-        written = whole(sql, replace(plan, request=replace(plan.request, kv=())))
+    def in_two(sql: Any, plan: Any, **options: Any) -> Any:
+        written = whole(sql, replace(plan, request=replace(plan.request, kv=())), **options)
         if isinstance(written, write.Written):
             write.write_values(sql, plan.request)
         return written
 
-    _put(write, _write_at_once=in_two)
+    _put(attempt, write=in_two)
     _put(postgresql_append, plan_on_cached_tip=lambda *_: NeedsPreflight())
 
 
@@ -249,10 +250,14 @@ def damage_where_no_checksum_is() -> None:
 
 def write_without_the_stamp() -> None:
     from chatledger.storage.append import write
+    from chatledger.storage.append.guarded_write import Guard
 
-    guarded = " AND stamp = :stamp"
-    assert guarded in write.UPDATE_TIP
-    write.UPDATE_TIP = write.UPDATE_TIP.replace(guarded, " AND (stamp = :stamp OR true)")
+    def on_any(guard: Guard) -> Guard:
+        texts = [text.replace(" AND stamp = :stamp", " AND (stamp = :stamp OR true)") for text in guard.alone]
+        assert texts != list(guard.alone)
+        return Guard(f"WITH tip AS ({texts[0]})", tuple(texts))
+
+    _put(write, _WITH_KEYS=on_any(write._WITH_KEYS), _WITHOUT_KEYS=on_any(write._WITHOUT_KEYS))
 
 
 def let_others_in() -> None:
@@ -362,16 +367,19 @@ def branch_off_whatever_moved() -> None:
     """The branch is made though its source is no longer what the batch was judged on."""
     from chatledger.storage.append import write
 
-    unguarded = write._SOURCE.replace(" AND stamp = :stamp", "")
-    _put(write, _WITH_NEW_BRANCH=write._WITH_NEW_BRANCH.replace(write._SOURCE, unguarded), _SOURCE=unguarded)
+    _put(write, NEW_BRANCH=_reworded(write.NEW_BRANCH, " AND stamp = :stamp", ""))
 
 
 def leave_the_active_branch_as_it_is() -> None:
     """The branch that a new one replaces keeps its stamp, so a writer that cached it as active continues there."""
     from chatledger.storage.append import write
 
-    _put(write, _LEAVE=write._LEAVE.replace(":left_stamp", "stamp"))
-    _put(write, _WITH_NEW_BRANCH=write._WITH_NEW_BRANCH.replace("stamp = :left_stamp", "stamp = stamp"))
+    _put(write, NEW_BRANCH=_reworded(write.NEW_BRANCH, "stamp = :left_stamp", "stamp = stamp"))
+
+
+def _reworded(guard: Any, words: str, instead: str) -> Any:
+    assert words in guard.chain
+    return type(guard)(guard.chain.replace(words, instead), tuple(one.replace(words, instead) for one in guard.alone))
 
 
 def look_for_a_repeat_on_the_asked_branch_only() -> None:
@@ -456,9 +464,9 @@ def leave_the_run_running() -> None:
 
 
 def end_a_run_that_goes_on() -> None:
-    from chatledger.storage.append import attempt, run_end
+    from chatledger.storage.append import attempt, takeover
 
-    find = run_end.find_run_end
+    find = takeover.find_run_end
     _put(attempt, find_run_end=lambda sql, request, *place: find(sql, replace(request, messages=()), *place))
 
 
@@ -909,8 +917,8 @@ def plan_without_encryption() -> None:
     read_plain_text()
     planned = write.plan_rows
 
-    def plain(request: Any, judgement: Any, branch: int) -> Any:
-        return planned(replace(request, tenant=replace(request.tenant, encryption=None)), judgement, branch)
+    def plain(request: Any, *judged: Any) -> Any:
+        return planned(replace(request, tenant=replace(request.tenant, encryption=None)), *judged)
 
     _put(attempt, plan_rows=plain)
 

@@ -42,8 +42,7 @@ def record_a_distributed_database() -> None:
 def look_for_the_mark_of_the_tenant_only() -> None:
     from chatledger.storage.rows import encrypted
 
-    words = "MARKED_TENANT if sql.distributed else ENCRYPTED_TENANT"
-    reword(encrypted, "refuse_marked", words, "MARKED_TENANT")
+    reword(encrypted, "refuse_marked", "ENCRYPTED_TENANT", "MARKED_TENANT")
 
 
 def look_for_no_record_on_the_coordinator() -> None:
@@ -55,19 +54,19 @@ def look_for_no_record_on_the_coordinator() -> None:
 def move_tips_without_a_condition() -> None:
     from chatledger.storage.append import write
 
-    put(write, unless_encrypted=lambda *_, **__: "")
+    put(write, _WITHOUT_KEYS=write._WITH_KEYS)
 
 
 def write_drafts_without_a_condition() -> None:
-    from chatledger.storage.append import draft_rows
+    from chatledger.storage.append import draft_rows, write
 
-    put(draft_rows, unless_encrypted=lambda *_, **__: "")
+    put(draft_rows, tip_guard=lambda _: write._WITH_KEYS)
 
 
 def write_groups_without_a_condition() -> None:
     from chatledger.storage.append import group_insert
 
-    put(group_insert, unless_encrypted=lambda *_, **__: "")
+    put(group_insert, UNLESS_ENCRYPTED="")
 
 
 def give_all_tenants_one_key() -> None:
@@ -241,7 +240,7 @@ MUTANTS = (
         f"{_ROWS}test_encrypted_drafts.py -k 'shared and sqlite'",
         "the condition of appends without keys that share a commit",
         "DID NOT RAISE|AssertionError|assert",
-        write_groups_without_a_condition,
+        move_tips_without_a_condition,
     ),
     Mutant(
         "encryption-tenants",

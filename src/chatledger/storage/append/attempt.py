@@ -41,8 +41,7 @@ from chatledger.storage.append.new_branch import branch_off, find_cut, find_else
 from chatledger.storage.append.preflight import Preflight, preflight
 from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
-from chatledger.storage.append.run_end import find_run_end
-from chatledger.storage.append.takeover import is_live, overwrite_partial, overwrites_partial
+from chatledger.storage.append.takeover import find_run_end, is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
     NewBranch,
@@ -230,8 +229,7 @@ def _plan(request: AppendRequest, seen: Preflight, branch: int, tip: Tip, new_br
         new_stamp=new_stamp(),
         touches=new_branch is None and (seen.touched is None or request.now - seen.touched >= ACTIVITY_RESOLUTION),
         judgement=judgement,
-        rows=plan_rows(request, judgement, branch),
-        runs=[run for run in request.runs if run != seen.run],
+        rows=plan_rows(request, judgement, branch, [run for run in request.runs if run != seen.run]),
         new_branch=new_branch,
     )
 

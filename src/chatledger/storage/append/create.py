@@ -15,14 +15,14 @@ from typing import Any
 from chatledger.errors import Erased
 from chatledger.ids import erasure_digest, new_stamp
 from chatledger.rules import Tip
-from chatledger.storage.append import kv
+from chatledger.storage.append.guarded_write import Guard, GuardedWrite, Step, write_by_table
 from chatledger.storage.append.preflight import LOOK, Preflight, read_preflight
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.write import Filled, Plan, TryAgain, Written, fill, parts_from_tip, tip_columns
+from chatledger.storage.append.write import Plan, TryAgain, Written, at_once, guarded, tip_columns
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window_request import END, branch_column
-from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, refuse_marked
+from chatledger.storage.rows.encrypted import UNLESS_ENCRYPTED, refuse_marked
 from chatledger.storage.rows.secrets import ERASED, find_erased
 
 FIRST_LINEAGE = write_lineage([Segment(0, 1, END)])
@@ -59,34 +59,23 @@ def create_thread(sql: WriteSql, request: AppendRequest) -> Preflight | None:
     """
     seen = new_thread(request, new_stamp())
     parameters = _parameters(request) | {"branch": 0, "new_stamp": seen.stamp, **tip_columns(Tip())}
-    if sql.by_table:
-        made = _create_by_table(sql, parameters | {name: sql.moment(parameters[name]) for name in ("now", "created")})
-    else:
-        made = bool(sql.fetch(_alone(plain=request.tenant.encryption is None), parameters))
-    if made and not sql.by_table:
+    write = GuardedWrite(_guard(plain=request.tenant.encryption is None), (), {}, parameters)
+    if not sql.by_table and sql.fetch(*write.at_once("SELECT 1 FROM tip")):
         return seen
+    made = sql.by_table and write_by_table(sql, write) is not None
     refuse_marked(sql, request.tenant)  # each caller has looked for the record
     if find_erased(sql, request.tenant, [request.thread_id]) is not None:
         raise Erased(request.thread_id)
     return seen if made else None
 
 
-def _create_by_table(sql: WriteSql, parameters: dict[str, Any]) -> bool:
-    """Whether the thread was created. The caller looks for a reason against it afterwards: an INSERT waits for an
-    erasure of the thread, so only a later statement is certain to see its tombstone.
-    """
-    if not sql.fetch(_THREAD_BY_VALUES, parameters):
-        return False
-    sql.fetch(_BRANCH_BY_VALUES, parameters)
-    return True
-
-
 def creating_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     """The append as one statement that creates the thread, for `read_created`. The plan is judged on `new_thread`."""
-    filled, parameters = fill(plan)
-    parameters |= _parameters(plan.request)
-    parameters |= {"asked": branch_column(plan.request.branch), "ids": plan.request.message_ids}
-    return _statement(filled, plain=plan.request.tenant.encryption is None), parameters
+    write = guarded(plan)
+    write.guard = _guard(plain=plan.request.tenant.encryption is None)
+    write.parameters |= _parameters(plan.request)
+    write.parameters |= {"asked": branch_column(plan.request.branch), "ids": plan.request.message_ids}
+    return at_once(write, plan, _CREATED_OR_SEEN, _LOOK)
 
 
 def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Preflight | TryAgain:
@@ -139,14 +128,14 @@ def _values(names: str, *, typed: bool) -> str:
 _THREAD_BY_VALUES = (
     f"{_THREAD_COLUMNS} VALUES ({_values(_THREAD_VALUES, typed=False)}, 0) ON CONFLICT DO NOTHING RETURNING 1"
 )
-_BRANCH_BY_VALUES = f"{_BRANCH_COLUMNS} VALUES ({_values(_BRANCH_VALUES, typed=False)})"
+_BRANCH_BY_VALUES = f"{_BRANCH_COLUMNS} VALUES ({_values(_BRANCH_VALUES, typed=False)}) RETURNING 1"
 
 
 def _insert_thread(*, plain: bool) -> str:
     """With `plain`, it inserts the thread only if the tenant is not encrypted. One snapshot decides all conditions:
     until an erasure commits, the statement sees the thread and creates nothing; from then on it sees the tombstone.
     """
-    unless_encrypted = f" AND NOT EXISTS ({ENCRYPTED_TENANT})" if plain else ""
+    unless_encrypted = UNLESS_ENCRYPTED if plain else ""
     return (
         f"{_THREAD_COLUMNS} SELECT {_values(_THREAD_VALUES, typed=True)}, 0"
         f" WHERE NOT EXISTS ({ERASED}) AND NOT EXISTS (SELECT 1 FROM {{schema}}threads WHERE {_OF_THREAD})"
@@ -155,21 +144,14 @@ def _insert_thread(*, plain: bool) -> str:
 
 
 _BRANCH_OF_MADE = f"{_BRANCH_COLUMNS} SELECT {_values(_BRANCH_VALUES, typed=True)} FROM made RETURNING 1"
+_LOOK = (Step("seen", LOOK.replace(":branch::int", ":asked::int")),)
+_CREATED_OR_SEEN = "SELECT (SELECT {moved} FROM tip), seen.* FROM (SELECT 1) AS one LEFT JOIN seen ON true"
 
 
 @lru_cache(maxsize=2)
-def _alone(*, plain: bool) -> str:
-    """The statement that creates a thread without messages."""
-    return f"WITH made AS ({_insert_thread(plain=plain)}), tip AS ({_BRANCH_OF_MADE}) SELECT 1 FROM tip"
-
-
-@lru_cache(maxsize=64)
-def _statement(filled: Filled, *, plain: bool) -> str:
-    parts = [
-        f"WITH made AS ({_insert_thread(plain=plain)})",
-        f"tip AS ({_BRANCH_OF_MADE})",
-        *parts_from_tip(filled),
-        f"seen AS ({LOOK.replace(':branch::int', ':asked::int')})",
-    ]
-    look = f"SELECT (SELECT {kv.moved(filled.values)} FROM tip), seen.* FROM (SELECT 1) AS one LEFT JOIN seen ON true"
-    return ",\n".join(parts) + "\n" + look
+def _guard(*, plain: bool) -> Guard:
+    """The guard of a write that begins a thread. Where it runs alone, its caller looks for a reason against the thread
+    afterwards: an INSERT waits for an erasure of the thread, so only a later statement is certain to see its tombstone.
+    """
+    made = f"WITH made AS ({_insert_thread(plain=plain)}),\ntip AS ({_BRANCH_OF_MADE})"
+    return Guard(made, (_THREAD_BY_VALUES, _BRANCH_BY_VALUES))

@@ -1,9 +1,8 @@
 """The update of a stored message in its own row. A partial message grows, and is completed.
 
-The branch's stamp guards the update as it guards an append, and on PostgreSQL the update is one statement, unless the
-tables are distributed by tenant. Rows of parts and calls are overwritten by their index. Rows that are known to be
-stored already are not sent again. The same update appends the messages that follow, if a provider's response is more
-than one message.
+The branch's stamp guards the update as it guards an append. Rows of parts and calls are overwritten by their index.
+Rows that are known to be stored already are not sent again. The same update appends the messages that follow, if a
+provider's response is more than one message.
 
 Redacting and revising a committed message overwrite its rows in the same way (`overwrite`), under locks of their own.
 """
@@ -11,27 +10,17 @@ Redacting and revising a committed message overwrite its rows in the same way (`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from chatledger.models import ChatMessage, RulesLevel, State, Violation
 from chatledger.rules import Tip
+from chatledger.storage.append.guarded_write import TABLES, UNGUARDED, GuardedWrite, Step, write_by_table
 from chatledger.storage.append.preflight import read_tip
-from chatledger.storage.append.write import (
-    ACTIVITY_RESOLUTION,
-    TIP,
-    UPDATE_TIP,
-    Columns,
-    columns_of,
-    insert_from,
-    load_rows,
-    move_tip,
-    tip_columns,
-)
+from chatledger.storage.append.write import ACTIVITY_RESOLUTION, TOUCH, tip_columns, tip_guard
 from chatledger.storage.drivers.sql import WriteSql
-from chatledger.storage.rows.encrypted import refuse_recorded, unless_encrypted
+from chatledger.storage.rows.encrypted import refuse_recorded
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage, encode_all
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text
@@ -112,42 +101,38 @@ def write_partial(sql: WriteSql, write: PartialWrite) -> bool:
     """Whether the write happened. False if the branch has another stamp, or if the ledger has no keys and the tenant or
     the database is encrypted by now; then nothing was written.
     """
-    return (_write_by_table if sql.by_table else _write_at_once)(sql, write)
+    guarded = _guarded(write)
+    if sql.by_table:
+        return write_by_table(sql, guarded) is not None
+    return bool(sql.fetch(*guarded.at_once("SELECT count(*) FROM tip"))[0][0])
+
+
+def _guarded(write: PartialWrite) -> GuardedWrite:
+    steps, rows, parameters = _overwriting(write.key, write.encoded, write.before)
+    parameters |= _message_values(write.key, write.encoded, write.state, write.violations)
+    parameters |= {"stamp": write.stamp, "new_stamp": write.new_stamp, **tip_columns(write.tip)}
+    if write.state != "partial" or write.before != write.encoded:  # else it renews the lease only
+        steps.append(_UPDATE_MESSAGE)
+    if write.finishes:
+        steps.append(TOUCH)
+        parameters |= {"now": write.now, "stale": write.now - ACTIVITY_RESOLUTION}
+    rows = {table: [*rows.get(table, ()), *write.following.get(table, ())] for table in TABLES}
+    return GuardedWrite(tip_guard(write.key.tenant), steps, rows, parameters, overwrites=True)
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread AND branch = :branch"
-_UPDATE_MESSAGE = (
+_UPDATE_MESSAGE = Step(
+    "message",
     f"UPDATE {{schema}}messages SET state = :state, violations = :violations,"
-    f" {', '.join(f'{name} = :{name}' for name in _GROWING)} WHERE {_KEY} AND seq = :seq"
+    f" {', '.join(f'{name} = :{name}' for name in _GROWING)} WHERE {_KEY} AND seq = :seq{{guard}}",
 )
-_TOUCH = (
-    "UPDATE {schema}threads SET active_at = :now"
-    " WHERE tenant_id = :tenant AND thread_id = :thread AND active_at < :stale"
-)
-_IF_GUARDED = " AND EXISTS (SELECT FROM tip)"
-
-
-def _delete_from(table: str) -> str:
-    return f"DELETE FROM {{schema}}{table} WHERE {_KEY} AND seq = :seq AND idx >= :{table}_count"
-
-
-def _insert_into(table: str, values: str) -> str:
-    idx, *changing = _TABLES[table]
-    names = ("tenant_id", "thread_id", "branch", "seq", idx, *changing)
-    return (
-        f"INSERT INTO {{schema}}{table} ({', '.join(names)}) {values}"
-        " ON CONFLICT (tenant_id, thread_id, branch, seq, idx)"
-        f" DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in changing)}"
+_DELETES = {
+    table: Step(
+        f"{table}_gone",
+        f"DELETE FROM {{schema}}{table} WHERE {_KEY} AND seq = :seq AND idx >= :{table}_count{{guard}}",
     )
-
-
-def _values(write: PartialWrite) -> dict[str, Any]:
-    return {
-        **_message_values(write.key, write.encoded, write.state, write.violations),
-        "stamp": write.stamp,
-        "new_stamp": write.new_stamp,
-        **tip_columns(write.tip),
-    }
+    for table in _TABLES
+}
 
 
 def _message_values(
@@ -165,112 +150,32 @@ def _message_values(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Overwritten:
-    """The rows of one table to overwrite. With `shrinks`, the rows from index `count` on are deleted."""
-
-    table: str
-    rows: Sequence[tuple[Any, ...]]
-    count: int
-    shrinks: bool
-
-
-def _rows(key: PartialKey, encoded: EncodedMessage, before: EncodedMessage | None) -> list[_Overwritten]:
-    """Compares plain rows, then encrypts the changed ones. The order matters: encrypting the same text twice never
-    gives the same ciphertext.
+def _overwriting(
+    key: PartialKey, encoded: EncodedMessage, before: EncodedMessage | None
+) -> tuple[list[Step], dict[str, Sequence[tuple[Any, ...]]], dict[str, Any]]:
+    """The steps, the rows and the parameters that give the rows of parts and calls their new content. Rows that stay
+    the same are left out. `before` None: any rows may be stored.
     """
-    changed = [
-        _changed("message_parts", encoded.parts, None if before is None else before.parts),
-        _changed("tool_calls", encoded.calls, None if before is None else before.calls),
-    ]
-    if (encryption := key.tenant.encryption) is None:
-        return changed
-    cell = _cell_key(key)
-    return [replace(own, rows=encryption.encrypt(own.table, _TABLES[own.table], own.rows, *cell)) for own in changed]
+    steps, rows, parameters = list[Step](), dict[str, Sequence[tuple[Any, ...]]](), dict[str, Any]()
+    stored = (None, None) if before is None else (before.parts, before.calls)
+    for table, own, earlier in zip(_TABLES, (encoded.parts, encoded.calls), stored, strict=True):
+        if earlier is None or len(own) < len(earlier):
+            steps.append(_DELETES[table])
+            parameters[f"{table}_count"] = len(own)
+        known = dict(enumerate(earlier or ()))
+        rows[table] = _encrypted(key, table, [row for index, row in enumerate(own) if known.get(index) != row])
+    return steps, rows, parameters
+
+
+def _encrypted(key: PartialKey, table: str, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """Encrypts the rows that changed, compared as plain rows: the same text never gives the same ciphertext twice."""
+    if (encryption := key.tenant.encryption) is not None:
+        rows = encryption.encrypt(table, _TABLES[table], rows, *_cell_key(key))
+    return [(key.seq, *row) for row in rows]
 
 
 def _cell_key(key: PartialKey) -> tuple[Any, ...]:
     return key.thread, key.branch, key.seq
-
-
-def _changed(table: str, rows: tuple[tuple[Any, ...], ...], before: tuple[tuple[Any, ...], ...] | None) -> _Overwritten:
-    if before is None:
-        return _Overwritten(table, rows, len(rows), shrinks=True)
-    known = dict(enumerate(before))
-    changed = tuple(row for index, row in enumerate(rows) if known.get(index) != row)
-    return _Overwritten(table, changed, len(rows), shrinks=len(rows) < len(before))
-
-
-def _renews_only(write: PartialWrite) -> bool:
-    return write.state == "partial" and write.before == write.encoded
-
-
-# --- In one statement, on PostgreSQL ----------------------------------------------------------------------------------
-
-
-def _write_at_once(sql: WriteSql, write: PartialWrite) -> bool:
-    values, rows = _values(write), _rows(write.key, write.encoded, write.before)
-    for own in rows:
-        if own.rows:
-            columns = zip(_TABLES[own.table], zip(*own.rows, strict=True), strict=True)
-            values |= {f"own_{own.table}_{name}": column for name, column in columns}
-        if own.shrinks:
-            values[f"{own.table}_count"] = own.count
-    if write.finishes:
-        values |= {"now": write.now, "stale": write.now - ACTIVITY_RESOLUTION}
-    filled = tuple(own.table for own in rows if own.rows)
-    shrunk = tuple(own.table for own in rows if own.shrinks)
-    following = tuple(columns_of(table, given, values) for table, given in write.following.items() if given)
-    unless = unless_encrypted(write.key.tenant)
-    statement = _statement(filled, shrunk, following, unless, renews_only=_renews_only(write), finishes=write.finishes)
-    return bool(sql.fetch(statement, values)[0][0])
-
-
-@lru_cache(maxsize=64)
-def _statement(
-    filled: tuple[str, ...],
-    shrunk: tuple[str, ...],
-    following: tuple[Columns, ...],
-    unless: str,
-    *,
-    renews_only: bool,
-    finishes: bool,
-) -> str:
-    parts = [f"WITH tip AS ({UPDATE_TIP}{unless} RETURNING 1)"]
-    if not renews_only:
-        parts.append(f"message AS ({_UPDATE_MESSAGE}{_IF_GUARDED})")
-    if finishes:
-        parts.append(f"touched AS ({_TOUCH}{_IF_GUARDED})")
-    parts += [f"{table}_gone AS ({_delete_from(table)}{_IF_GUARDED})" for table in shrunk]
-    parts += [f"{table}_now AS ({_insert_into(table, _unnested(table))})" for table in filled]
-    parts += [f"{columns.table} AS ({insert_from(TIP, columns)})" for columns in following]
-    return ",\n".join(parts) + "\nSELECT count(*) FROM tip"
-
-
-def _unnested(table: str) -> str:
-    arrays = ", ".join(f":own_{table}_{name}::{'int' if name == 'idx' else 'text'}[]" for name in _TABLES[table])
-    return f"SELECT :tenant::text, :thread::text, :branch::int, :seq::bigint, u.* FROM tip, unnest({arrays}) AS u"
-
-
-# --- In one statement for each table: on SQLite, and where the tables are distributed by tenant -----------------------
-
-
-def _write_by_table(sql: WriteSql, write: PartialWrite) -> bool:
-    """Inside a transaction."""
-    values = _values(write)
-    if not move_tip(sql, write.key.tenant, values):
-        return False
-    if not _renews_only(write):
-        sql.fetch(_UPDATE_MESSAGE, values)
-    if write.finishes:
-        times = {"now": sql.moment(write.now), "stale": sql.moment(write.now - ACTIVITY_RESOLUTION)}
-        sql.fetch(_TOUCH, values | times)
-    _overwrite_rows(sql, write.key, _rows(write.key, write.encoded, write.before))
-    load_rows(sql, write.following, write.key.parameters)
-    return True
-
-
-# --- A committed message, on both databases ---------------------------------------------------------------------------
 
 
 def overwrite(sql: WriteSql, tenant: Tenant, message: ChatMessage) -> None:
@@ -280,16 +185,6 @@ def overwrite(sql: WriteSql, tenant: Tenant, message: ChatMessage) -> None:
     (encoded,) = encode_all([message])
     thread, branch, seq = encode_text(message.thread_id or ""), message.branch or 0, message.seq or 0
     key = PartialKey(tenant, thread, branch, seq, encoded.message_id)
-    sql.fetch(_UPDATE_MESSAGE, _message_values(key, encoded, message.state, message.violations))
-    _overwrite_rows(sql, key, _rows(key, encoded, None))
-
-
-def _overwrite_rows(sql: WriteSql, key: PartialKey, overwritten: Sequence[_Overwritten]) -> None:
-    for own in overwritten:
-        if own.shrinks:
-            sql.fetch(_delete_from(own.table), key.parameters | {f"{own.table}_count": own.count})
-        if own.rows:
-            names = _TABLES[own.table]
-            values_of_row = ", ".join((":tenant", ":thread", ":branch", ":seq", *(f":{name}" for name in names)))
-            rows = [key.parameters | dict(zip(names, row, strict=True)) for row in own.rows]
-            sql.insert(_insert_into(own.table, f"VALUES ({values_of_row})"), rows)
+    steps, rows, parameters = _overwriting(key, encoded, None)
+    parameters |= _message_values(key, encoded, message.state, message.violations)
+    write_by_table(sql, GuardedWrite(UNGUARDED, [*steps, _UPDATE_MESSAGE], rows, parameters, overwrites=True))

@@ -1,7 +1,6 @@
 """Several appends that are planned on cached tips and written together.
 
-On SQLite they share a transaction, and each table takes one call of the driver. All of them are undone if one fails;
-each then runs alone and finds its own error.
+On SQLite they share a transaction. All of them are undone if one fails; each then runs alone and finds its own error.
 
 On PostgreSQL appends of one tenant share a statement. It skips the branches for which a key would refuse it: an id of
 an append is stored already, or a run belongs to another thread. `postgresql/rejudge.py` then judges those appends anew.
@@ -11,33 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
 from chatledger.models import Appended
 from chatledger.storage.append.attempt import appended, plan_on_cached_tip, preflight_after
+from chatledger.storage.append.guarded_write import TABLES, Source, Step, chain, columns_of
 from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, TipCache, branch_key
-from chatledger.storage.append.write import (
-    ACTIVITY_RESOLUTION,
-    KEY_COLUMNS,
-    SQLITE_RUNS,
-    TABLES,
-    TOUCH,
-    TYPES,
-    UPDATE_TIP,
-    Columns,
-    Plan,
-    Written,
-    as_on_sqlite,
-    columns_of,
-    place_of,
-)
-from chatledger.storage.drivers.sql import WriteSql
-from chatledger.storage.rows.encrypted import unless_encrypted
-from chatledger.storage.schema.text import to_microseconds
+from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Plan, Written, place_of
+from chatledger.storage.rows.encrypted import UNLESS_ENCRYPTED
 
 LOCK_TIMEOUT = "50ms"
 """The longest wait for a lock of a row, of a statement that several appends share. It skips branches that are locked.
@@ -79,7 +62,7 @@ class Planned:
         self.tips[key] = request, preflight_after(plan, seen, Written(plan.touches))
         if not request.ids_are_new:
             self.ids.update([(request.thread, id_) for id_ in request.message_ids])
-        for run in plan.runs:
+        for run, *_ in plan.rows["runs"]:
             self.runs[run] = request.thread
 
     @property
@@ -152,25 +135,21 @@ def statement_of(branches: Sequence[Sequence[Plan]]) -> tuple[str, dict[str, Any
     last = [place_of(plans[-1]) for plans in branches]
     parameters |= {name: [place[name] for place in last] for name in _TIP if name not in parameters}
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
-    numbers: dict[str, list[int]] = {name: [] for name in (*TABLES, "touched", "runs")}
-    runs: list[str] = []
+    numbers: dict[str, list[int]] = {name: [] for name in (*TABLES, "touched")}
     for number, plans in enumerate(branches, 1):
         if any(plan.touches for plan in plans):
             numbers["touched"].append(number)
         for plan in plans:
-            runs += plan.runs
-            numbers["runs"] += [number] * len(plan.runs)
             for name, own in plan.rows.items():
                 rows[name] += own
                 numbers[name] += [number] * len(own)
-    columns = tuple([columns_of(name, own, parameters, cells=False) for name, own in rows.items() if own])
-    if runs:
-        parameters["runs"] = runs
+    columns = [columns_of(name, own, parameters, cells=False) for name, own in rows.items() if own]
     parameters |= {f"{name}_numbers": own for name, own in numbers.items() if own}
     own_ids = not all(plan.request.ids_are_new for plans in branches for plan in plans)
-    unless = unless_encrypted(branches[0][0].request.tenant)
-    statement = _statement(columns, unless, touches=bool(numbers["touched"]), runs=bool(runs), own_ids=own_ids)
-    return statement, parameters
+    plain = branches[0][0].request.tenant.encryption is None
+    steps = (_TOUCH_THREADS,) if numbers["touched"] else ()
+    guard = _guard(plain=plain, own_ids=own_ids, runs=bool(rows["runs"]))
+    return chain(guard, (*steps, *columns), _ANSWER, _MOVED), parameters
 
 
 _TIP = {
@@ -194,8 +173,8 @@ _STORED_IDS = (
     " AND o.message_id = i.id LIMIT 1) AS o"
 )
 _FOREIGN_RUNS = (
-    "SELECT r.number FROM unnest(:runs_numbers::bigint[], :runs::text[]) AS r (number, run), LATERAL ("
-    "SELECT FROM {schema}runs o WHERE o.tenant_id = :tenant AND o.run_id = r.run"
+    "SELECT r.number FROM unnest(:runs_numbers::bigint[], :runs_run_id::text[]) AS r (number, run),"
+    " LATERAL (SELECT FROM {schema}runs o WHERE o.tenant_id = :tenant AND o.run_id = r.run"
     " AND o.thread_id <> (:thread::text[])[r.number] LIMIT 1) AS o"
 )
 # One lookup by value for each branch and thread, whatever the planner knows of the tables. The place of a locked row
@@ -215,81 +194,22 @@ _LOCKED = (
     "SELECT FROM {schema}branches o WHERE o.tenant_id = :tenant AND o.thread_id = g.thread AND o.branch = g.branch"
     " AND o.stamp = g.stamp)"
 )
-_TOUCH_THREADS = (
+_TOUCH_THREADS = Step(
+    "touched",
     "UPDATE {schema}threads t SET active_at = :now FROM (SELECT o.ctid AS place FROM tip, LATERAL ("
     "SELECT o.ctid FROM {schema}threads o WHERE o.tenant_id = :tenant AND o.thread_id = tip.thread_id"
     " AND o.active_at < :stale FOR NO KEY UPDATE) AS o WHERE tip.number = ANY(:touched_numbers::bigint[])) AS l"
-    " WHERE t.tenant_id = :tenant AND t.ctid = l.place"
+    " WHERE t.tenant_id = :tenant AND t.ctid = l.place",
 )
-_INSERT_RUNS = (
-    "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
-    " SELECT :tenant::text, r.run, tip.thread_id, 'running', :now::timestamptz"
-    " FROM tip JOIN unnest(:runs_numbers::bigint[], :runs::text[]) AS r (number, run) USING (number)"
-    " ON CONFLICT DO NOTHING"
-)
+_MOVED = Source((":tenant::text", "tip.thread_id", "tip.branch"), "tip", numbered=True)
+_ANSWER = f"SELECT number, true FROM tip UNION ALL {_LOCKED}"
 
 
-@lru_cache(maxsize=128)
-def _statement(columns: Sequence[Columns], unless: str, *, touches: bool, runs: bool, own_ids: bool) -> str:
+@lru_cache(maxsize=8)
+def _guard(*, plain: bool, own_ids: bool, runs: bool) -> str:
     refused = " UNION ALL ".join([_STORED_IDS] * own_ids + [_FOREIGN_RUNS] * runs)
-    unless_refused = f" AND g.number NOT IN ({refused})" if refused else ""
-    parts = [
-        f"WITH lock_limit AS MATERIALIZED (SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true))",
-        f"given AS ({_GIVEN} WHERE true{unless}{unless_refused})",
-        f"free AS MATERIALIZED ({_FREE})",
-        f"tip AS ({_MOVE_TIPS})",
-    ]
-    if touches:
-        parts.append(f"touched AS ({_TOUCH_THREADS})")
-    if runs:
-        parts.append(f"run AS ({_INSERT_RUNS})")
-    parts += [f"{one.table} AS ({_insert(one)})" for one in columns]
-    return ",\n".join(parts) + f"\nSELECT number, true FROM tip UNION ALL {_LOCKED}"
-
-
-def _insert(columns: Columns) -> str:
-    names = ", ".join((*KEY_COLUMNS, *columns.values, *columns.varying))
-    given = "".join(f", :{columns.table}_{column}::{TYPES.get(column, 'text')}" for column in columns.values)
-    arrays = "".join(f", :{columns.table}_{column}::{TYPES.get(column, 'text')}[]" for column in columns.varying)
-    varying = "".join(f", u.{column}" for column in columns.varying)
+    unless = (UNLESS_ENCRYPTED if plain else "") + (f" AND g.number NOT IN ({refused})" if refused else "")
     return (
-        f"INSERT INTO {{schema}}{columns.table} ({names})"
-        f" SELECT :tenant::text, tip.thread_id, tip.branch{given}{varying}"
-        f" FROM tip JOIN unnest(:{columns.table}_numbers::bigint[]{arrays})"
-        f" AS u ({', '.join(('number', *columns.varying))}) USING (number)"
+        f"WITH lock_limit AS MATERIALIZED (SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true)),\n"
+        f"given AS ({_GIVEN} WHERE true{unless}),\nfree AS MATERIALIZED ({_FREE}),\ntip AS ({_MOVE_TIPS})"
     )
-
-
-# --- SQLite -----------------------------------------------------------------------------------------------------------
-
-
-def write_group(sql: WriteSql, plans: Sequence[Plan]) -> bool:
-    """Write the plans in a write transaction, with one call of the driver for each table. Returns False if another
-    writer changed one of the branches, or the ledger has no keys and the database or a tenant is encrypted by now; the
-    caller must then roll back.
-    """
-    places = [place_of(plan) | {"now": to_microseconds(plan.request.now)} for plan in plans]
-    before = _changes(sql)
-    sql.insert(UPDATE_TIP + unless_encrypted(plans[0].request.tenant), places)  # a ledger has keys, or has none
-    if _changes(sql) - before < len(plans):
-        return False
-    stale = ACTIVITY_RESOLUTION // timedelta(microseconds=1)
-    touched = [
-        place | {"stale": place["now"] - stale} for place, plan in zip(places, plans, strict=True) if plan.touches
-    ]
-    if touched:
-        sql.insert(TOUCH, touched)
-    runs = [place | {"run": run} for place, plan in zip(places, plans, strict=True) for run in plan.runs]
-    if runs:
-        sql.insert(SQLITE_RUNS, runs)
-    keys = [(place["tenant"], place["thread"], place["branch"]) for place in places]
-    for name, columns in TABLES.items():
-        rows = [(*key, *row) for key, plan in zip(keys, plans, strict=True) for row in plan.rows[name]]
-        if rows:
-            sql.load(name, *as_on_sqlite((*KEY_COLUMNS, *columns), rows))
-    return True
-
-
-def _changes(sql: WriteSql) -> int:
-    """The number of rows that the connection has changed since it was opened."""
-    return int(sql.fetch("SELECT total_changes()", {})[0][0])

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from chatledger.arguments import DICT_OR_NONE, require
 from chatledger.errors import InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.models.json import JsonValue, dumps, json_problem, text_bytes
 from chatledger.models.kv import Put
+from chatledger.storage.append.guarded_write import Step
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text, to_microseconds
@@ -153,17 +155,18 @@ def bind(tenant: Tenant, thread: str, writes: Sequence[KvWrite], now: datetime, 
     return tuple([_form(write) for write in writes])
 
 
-def parts(forms: Forms) -> list[str]:
-    """A part of the statement for each value, `kv0`, `kv1` …, which writes only if the tip moved."""
-    return [f"kv{index} AS ({_part(index, form)})" for index, form in enumerate(forms)]
+@lru_cache(maxsize=64)
+def steps(forms: Forms) -> tuple[Step, ...]:
+    """A step for each value, `kv0`, `kv1` …"""
+    return tuple([Step(f"kv{index}", _text(index, form)) for index, form in enumerate(forms)])
 
 
-def _part(index: int, form: int | None) -> str:
+def _text(index: int, form: int | None) -> str:
     if form == 1:
         return (
             f"UPDATE {{schema}}kv SET value = :kv{index}_value, version = version + 1, updated_at = :now"
             " WHERE tenant_id = :tenant AND kind = 'thread' AND scope_id = :thread AND namespace = ''"
-            f" AND key = :kv{index}_key AND version = :kv{index}_expected AND EXISTS (SELECT FROM tip) RETURNING 1"
+            f" AND key = :kv{index}_key AND version = :kv{index}_expected{{guard}} RETURNING 1"
         )
     values = f":tenant::text, 'thread', :thread::text, '', :kv{index}_key::text, :kv{index}_value::text"
     source = f"SELECT {values}, :kv_version::bigint, :now::timestamptz FROM tip"

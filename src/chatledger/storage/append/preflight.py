@@ -19,7 +19,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window_request import branch_column
-from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, MARKED_TENANT, refuse_recorded, tenant_encrypted
+from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, refuse_recorded, tenant_encrypted
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import (
@@ -66,7 +66,6 @@ WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
 _OWN = "(:user::text IS NULL OR t.user_id = :user::text)"
 _PREFLIGHTS = {
     "postgresql": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", ENCRYPTED_TENANT).replace("{own}", _OWN),
-    "distributed": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", MARKED_TENANT).replace("{own}", _OWN),
     "sqlite": _PREFLIGHT_SQLITE.replace("{encrypted}", ENCRYPTED_TENANT).replace("{own}", _OWN.replace("::text", "")),
 }
 LOOK = _PREFLIGHTS["postgresql"]
@@ -142,8 +141,7 @@ def preflight(sql: WriteSql, request: AppendRequest, *, lock: bool = False) -> P
         wanted, statements = _with_after(request), _PREFLIGHTS_AFTER
     ids: Any = wanted if sql.dialect == "postgresql" else dumps(wanted)
     asked = {"user": request.tenant.user, "ids": ids}
-    statement = statements["distributed" if sql.distributed else sql.dialect]
-    return read_preflight(request, sql.fetch(statement, place | asked))
+    return read_preflight(request, sql.fetch(statements[sql.dialect], place | asked))
 
 
 def read_preflight(request: AppendRequest, rows: Sequence[Row]) -> Preflight:

@@ -1,8 +1,13 @@
-"""Takes over the draft at the end of a branch: the batch completes it, or another draft goes on in its place."""
+"""Takes over the draft at the end of a branch: the batch completes it, interrupts it, or goes on in its place.
+
+An interruption also ends the draft's run: it becomes `cancelled`. The ledger cannot know whether the agent continues,
+so the application can still finish such a run with another status (`runs.finish`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from chatledger.errors import DraftLive, IdConflict
@@ -16,7 +21,7 @@ from chatledger.storage.append.write import TryAgain
 from chatledger.storage.drivers.sql import WriteSql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.messages import encode_all
-from chatledger.storage.schema.text import decode_text, write_mark
+from chatledger.storage.schema.text import decode_text, encode_key, encode_text, write_mark
 
 _STAYS = ("role", "run_id", "tool_call_id")
 
@@ -100,3 +105,33 @@ def _refuse_another(stored: ChatMessage, message: ChatMessage) -> None:
             taken = stored.message_id or ""
             detail = f"id {taken!r}: is stored as a partial message with another {name}"
             raise IdConflict("message", taken, detail, seq=stored.seq)
+
+
+# --- The end of the run -----------------------------------------------------------------------------------------------
+
+_REASON = "message {} of branch {} was interrupted before it was complete"
+_IS_REASON = re.compile(_REASON.format(r"\d+", r"\d+"))
+
+_RUN = """
+SELECT r.run_id FROM {schema}messages m JOIN {schema}runs r ON r.tenant_id = m.tenant_id AND r.run_id = m.run_id
+WHERE m.tenant_id = :tenant AND m.thread_id = :thread AND m.branch = :branch AND m.seq = :seq AND r.ended_at IS NULL
+"""
+
+
+def find_run_end(sql: WriteSql, request: AppendRequest, branch: int, seq: int) -> Mapping[str, str] | None:
+    """The parameters that end the run of the message that the append interrupts. None if the message has no run, if
+    that run has ended, or if the append continues it.
+    """
+    place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch, "seq": seq}
+    found = [row[0] for row in sql.fetch(_RUN, place)]
+    goes_on = {message.run_id for message in request.messages if message.state != "synthetic"}
+    if not found or found[0] in [encode_key(run, "run_id") for run in goes_on if run is not None]:
+        return None
+    error = encode_text(_REASON.format(seq, branch))
+    if (encryption := request.tenant.encryption) is not None:
+        ((error,),) = encryption.encrypt("runs", ("error",), [(error,)], found[0])
+    return {"ended_run": found[0], "run_error": error}
+
+
+def ended_by_ledger(status: str, error: str | None) -> bool:
+    return status == "cancelled" and error is not None and _IS_REASON.fullmatch(error) is not None

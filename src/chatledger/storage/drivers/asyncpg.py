@@ -76,8 +76,10 @@ class AsyncpgDriver:
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         await_only(self._connection.executemany(text, rows))
 
-    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
-        if not self._copies:
+    def copy(
+        self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row], conflict: str = ""
+    ) -> bool:
+        if not self._copies or conflict:
             return False
         copying = self._connection.copy_records_to_table(table, schema_name=schema, columns=columns, records=rows)
         await_only(copying)

@@ -40,7 +40,9 @@ class Driver(Protocol):
 
     def insert(self, text: str, rows: Sequence[Any]) -> None: ...
 
-    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+    def copy(
+        self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row], conflict: str = ""
+    ) -> bool:
         """Load many rows in the driver's own way. Returns False, with nothing done, if it has none."""
         ...
 
@@ -67,7 +69,9 @@ class SqlalchemyDriver:
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         self._connection.exec_driver_sql(text, list(rows))
 
-    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+    def copy(
+        self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row], conflict: str = ""
+    ) -> bool:
         return False
 
     def awaiting(self) -> AbstractContextManager[object]:
@@ -120,7 +124,7 @@ class ReadSql:
     def each(self, template: str, parameters: Mapping[str, Any]) -> Iterable[Row]:
         """As `fetch`, but a caller that stops after some rows of SQLite has read no others."""
         refuse_writing_text(template)
-        text, names = prepare(template, self.dialect, self.schema)
+        text, names = prepare(template, self.dialect, self.schema, distributed=self.distributed)
         return self._driver.each(text, parameters if names is None else [parameters[name] for name in names])
 
     def moment(self, time: datetime) -> datetime | int:
@@ -132,7 +136,7 @@ class ReadSql:
             return self.connection.execute(statement, parameters, execution_options=self._options)
 
     def _fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
-        text, names = prepare(template, self.dialect, self.schema)
+        text, names = prepare(template, self.dialect, self.schema, distributed=self.distributed)
         return self._driver.fetch(text, parameters if names is None else [parameters[name] for name in names])
 
 
@@ -155,15 +159,17 @@ class WriteSql(ReadSql):
 
     def insert(self, template: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement text once for each row, in one call of the driver."""
-        text, names = prepare(template, self.dialect, self.schema)
+        text, names = prepare(template, self.dialect, self.schema, distributed=self.distributed)
         self._driver.insert(text, rows if names is None else [tuple(row[name] for name in names) for row in rows])
 
-    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Insert many rows into one table, in the driver's own way of loading if it has one."""
-        if self._driver.copy(table, self.schema, columns, rows):
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row], conflict: str = "") -> None:
+        """Insert many rows into one table, in the driver's own way of loading if it has one. `conflict` is the clause
+        for rows that are stored already.
+        """
+        if self._driver.copy(table, self.schema, columns, rows, conflict):
             return
         values = ", ".join(f":{column}" for column in columns)
-        template = f"INSERT INTO {{schema}}{table} ({', '.join(columns)}) VALUES ({values})"
+        template = f"INSERT INTO {{schema}}{table} ({', '.join(columns)}) VALUES ({values}){conflict}"
         self.insert(template, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
@@ -206,10 +212,20 @@ def insert_if_absent(sql: WriteSql, table: Table) -> postgresql.Insert | sqlite.
     return sqlite.insert(table).on_conflict_do_nothing()
 
 
+OR_RECORDED = " UNION ALL SELECT 1 FROM {schema}chatledger_version WHERE encrypted_at IS NOT NULL"
+"""What `{or_recorded}` stands for after a query for the mark of a tenant: the record that the whole database is
+encrypted. A distributed database runs a statement on the one server that has the tenant's rows. The record is on the
+coordinator, so there a statement of its own reads it (`rows/encrypted.py`).
+"""
+
+
 @lru_cache(maxsize=512)
-def prepare(template: str, dialect: str, schema: str | None) -> tuple[str, list[str] | None]:
+def prepare(
+    template: str, dialect: str, schema: str | None, *, distributed: bool = False
+) -> tuple[str, list[str] | None]:
     """The statement text in the driver's style. For PostgreSQL, which numbers parameters, also their names in order."""
-    text = template.replace("{schema}", f'"{schema}".' if schema else "")
+    text = template.replace("{or_recorded}", "" if distributed else OR_RECORDED)
+    text = text.replace("{schema}", f'"{schema}".' if schema else "")
     if dialect != "postgresql":
         return text, None
     names: list[str] = []

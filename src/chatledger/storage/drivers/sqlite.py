@@ -45,9 +45,11 @@ class SqliteDriver:
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         self.connection.executemany(text, rows)
 
-    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+    def copy(
+        self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row], conflict: str = ""
+    ) -> bool:
         marks = ", ".join("?" * len(columns))
-        self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+        self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}){conflict}", rows)
         return True
 
     def awaiting(self) -> AbstractContextManager[object]:

@@ -18,8 +18,9 @@ from chatledger.models.base import refusing
 from chatledger.models.json import dumps
 from chatledger.rules import Tip, judge
 from chatledger.storage.append.create import FIRST_LINEAGE
+from chatledger.storage.append.guarded_write import KEYS, TABLES, as_on_sqlite
 from chatledger.storage.append.request import Creation, Terms, make_request
-from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows, tip_columns
+from chatledger.storage.append.write import plan_rows, tip_columns
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import WriteSql
@@ -35,8 +36,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
         *("active_branch", "created_at", "active_at", "archived_at"),
     ),
     "branches": (*_KEY, "branch", "lineage", "stamp", "created_at", *tip_columns(Tip())),
-    "runs": (*_KEY, "run_id", "status", "started_at"),
-    **{name: (*_KEY, "branch", *columns) for name, columns in TABLES.items()},
+    **{name: (*KEYS[name], *columns) for name, columns in TABLES.items()},
 }
 
 RowsByTable = dict[str, list[tuple[Any, ...]]]
@@ -81,10 +81,9 @@ def prepare_thread(
     rows = {
         "threads": [_encrypted(tenant, (*key, *_thread_row(thread)))],
         "branches": [(*place, FIRST_LINEAGE, new_stamp(), thread.created_at, *tip_columns(judgement.tip).values())],
-        "runs": [(*key, run, "running", request.now) for run in request.runs],
     }
-    for name, own in plan_rows(request, judgement, 0).items():
-        rows[name] = [place + row for row in own]
+    for name, own in plan_rows(request, judgement, 0, request.runs).items():
+        rows[name] = [place[: len(KEYS[name])] + row for row in own]
     violations = [violation for judged in judgement.messages for violation in judged.violations]
     return PreparedThread(tenant, thread, rows, violations)
 

@@ -14,7 +14,7 @@ from chatledger.errors import DamagedCell, RunConflict, RunNotFound, ThreadNotFo
 from chatledger.models import Page, Run, RunStatus, Usage
 from chatledger.models.json import same_json
 from chatledger.models.secrets import masked
-from chatledger.storage.append.run_end import ended_by_ledger
+from chatledger.storage.append.takeover import ended_by_ledger
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
 from chatledger.storage.lists.bounded import fetch_rows

@@ -20,20 +20,11 @@ _RECORD = "UPDATE {schema}chatledger_version SET encrypted_at = :now WHERE encry
 _MAY_RECORD = "SELECT has_column_privilege('{schema}chatledger_version', 'encrypted_at', 'UPDATE')"
 _MIGRATE = "run as the owner of the tables: chatledger migrate --encrypted"
 MARKED_TENANT = "SELECT 1 FROM {schema}tenants WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL"
-"""Rows if the tenant is marked. A distributed database runs it, and statements that contain it, on the one server that
-has the tenant's rows. The record is on the coordinator, so there it is read by a statement of its own.
-"""
-ENCRYPTED_TENANT = f"{MARKED_TENANT} UNION ALL {_RECORDED}"
-"""Rows if a ledger without keys may store nothing for the tenant. For a database that is not distributed."""
-_UNLESS_ENCRYPTED = {
-    distributed: f" AND NOT EXISTS ({asked})"
-    for distributed, asked in ((False, ENCRYPTED_TENANT), (True, MARKED_TENANT))
-}
-
-
-def unless_encrypted(tenant: Tenant, *, distributed: bool = False) -> str:
-    """The condition under which a statement stores words without keys; none for a ledger with keys."""
-    return "" if tenant.encryption is not None else _UNLESS_ENCRYPTED[distributed]
+"""Rows if the tenant is marked."""
+ENCRYPTED_TENANT = f"{MARKED_TENANT}{{or_recorded}}"
+"""Rows if a ledger without keys may store nothing for the tenant. On a distributed database, rows if it is marked."""
+UNLESS_ENCRYPTED = f" AND NOT EXISTS ({ENCRYPTED_TENANT})"
+"""The condition under which a statement stores words without keys."""
 
 
 def is_recorded(sql: ReadSql) -> bool:
@@ -82,8 +73,7 @@ def refuse_marked(sql: WriteSql, tenant: Tenant) -> None:
     """The same in one statement. On a distributed database it raises only for an encrypted tenant, so the transaction
     has to look for the record as well.
     """
-    asked = MARKED_TENANT if sql.distributed else ENCRYPTED_TENANT
-    if tenant.encryption is None and sql.fetch(asked, {"tenant": tenant.key}):
+    if tenant.encryption is None and sql.fetch(ENCRYPTED_TENANT, {"tenant": tenant.key}):
         raise tenant_encrypted(tenant.name)
 
 

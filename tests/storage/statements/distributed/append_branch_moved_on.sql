@@ -64,8 +64,8 @@ RETURNING 1;
 INSERT INTO "chatledger".messages (
   tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
 )
-SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::text, $3::timestamptz, u.*
-FROM "chatledger".branches AS b, unnest($4::text[], $5::text[], $6::text[], $7::bigint[]) AS u
-WHERE b.tenant_id = $8 AND b.thread_id = $9 AND b.branch = $10;
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $7::text, $8::text, $9::text, $10::bigint
+);
 
 COMMIT;

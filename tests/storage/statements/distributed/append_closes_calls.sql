@@ -13,14 +13,16 @@ INSERT INTO "chatledger".messages (
   tenant_id, thread_id, branch, content_form, created_at, message_id, role, name, text, tool_call_id,
   is_error, seq, state
 )
-SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::timestamptz, u.*
-FROM "chatledger".branches AS b,
-  unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::bigint[], $10::text[]) AS u
-WHERE b.tenant_id = $11 AND b.thread_id = $12 AND b.branch = $13;
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $6::text, $7::text, $8::text, $9::text, $10::text,
+  $11::boolean, $12::bigint, $13::text
+),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $14::text, $15::text, $16::text, $17::text,
+    $18::text, $19::boolean, $20::bigint, $21::text
+  );
 
 INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-SELECT b.tenant_id, b.thread_id, b.branch, $1::int, u.*
-FROM "chatledger".branches AS b, unnest($2::bigint[], $3::bigint[], $4::int[]) AS u
-WHERE b.tenant_id = $5 AND b.thread_id = $6 AND b.branch = $7;
+VALUES ($1::text, $2::text, $3::int, $4::int, $5::bigint, $6::bigint, $7::int);
 
 COMMIT;

@@ -9,17 +9,16 @@ WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
   )
 RETURNING 1;
 
-INSERT INTO "chatledger".runs (tenant_id, run_id, thread_id, status, started_at)
-SELECT b.tenant_id, r, b.thread_id, 'running', $1::timestamptz
-FROM "chatledger".branches AS b, unnest($2::text[]) AS r
-WHERE b.tenant_id = $3 AND b.thread_id = $4 AND b.branch = $5
+INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
+VALUES ($1::text, $2::text, $3::text, $4::timestamptz, $5::text)
 ON CONFLICT DO NOTHING;
 
 INSERT INTO "chatledger".messages (
   tenant_id, thread_id, branch, content_form, run_id, state, created_at, message_id, role, text, seq
 )
-SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::text, $3::text, $4::timestamptz, u.*
-FROM "chatledger".branches AS b, unnest($5::text[], $6::text[], $7::text[], $8::bigint[]) AS u
-WHERE b.tenant_id = $9 AND b.thread_id = $10 AND b.branch = $11;
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::timestamptz, $8::text, $9::text, $10::text,
+  $11::bigint
+);
 
 COMMIT;

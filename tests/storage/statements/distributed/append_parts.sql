@@ -12,13 +12,16 @@ RETURNING 1;
 INSERT INTO "chatledger".messages (
   tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, reasoning_form, seq
 )
-SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::text, $3::timestamptz, u.*
-FROM "chatledger".branches AS b, unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[]) AS u
-WHERE b.tenant_id = $9 AND b.thread_id = $10 AND b.branch = $11;
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $7::text, $8::text, $9::text, $10::text,
+  $11::bigint
+),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $12::text, $13::text, $14::text,
+    $15::text, $16::bigint
+  );
 
 INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text)
-SELECT b.tenant_id, b.thread_id, b.branch, u.*
-FROM "chatledger".branches AS b, unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::text[]) AS u
-WHERE b.tenant_id = $6 AND b.thread_id = $7 AND b.branch = $8;
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text);
 
 COMMIT;

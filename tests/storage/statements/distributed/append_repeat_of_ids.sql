@@ -14,10 +14,26 @@ INSERT INTO "chatledger".messages (
   tenant_id, thread_id, branch, state, created_at, message_id, role, content_form, text, call_count,
   tool_call_id, seq
 )
-SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::timestamptz, u.*
-FROM "chatledger".branches AS b,
-  unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::text[], $9::bigint[]) AS u
-WHERE b.tenant_id = $10 AND b.thread_id = $11 AND b.branch = $12;
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $6::text, $7::text, $8::text, $9::text, $10::int,
+  $11::text, $12::bigint
+),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $13::text, $14::text, $15::text, $16::text,
+    $17::int, $18::text, $19::bigint
+  ),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $20::text, $21::text, $22::text, $23::text,
+    $24::int, $25::text, $26::bigint
+  ),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $27::text, $28::text, $29::text, $30::text,
+    $31::int, $32::text, $33::bigint
+  ),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $34::text, $35::text, $36::text, $37::text,
+    $38::int, $39::text, $40::bigint
+  );
 
 ROLLBACK;
 

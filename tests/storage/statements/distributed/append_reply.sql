@@ -144,11 +144,6 @@ CROSS JOIN LATERAL (
   OFFSET 0
 ) c;
 
-SELECT 1
-FROM "chatledger".branches
-WHERE tenant_id = $1 AND thread_id = $2 AND branch IN ($3::int, $4::int)
-ORDER BY branch FOR UPDATE;
-
 SELECT 1 FROM "chatledger".branches WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND stamp = $4;
 
 UPDATE "chatledger".threads
@@ -156,19 +151,23 @@ SET active_branch = $1, active_at = CASE WHEN active_at < $2 THEN $2 ELSE active
 WHERE tenant_id = $3 AND thread_id = $4 AND active_branch = $5
 RETURNING 1;
 
-UPDATE "chatledger".branches SET stamp = $1 WHERE tenant_id = $2 AND thread_id = $3 AND branch = $4;
+UPDATE "chatledger".branches
+SET stamp = $1
+WHERE tenant_id = $2 AND thread_id = $3 AND branch = $4
+RETURNING 1;
 
 INSERT INTO "chatledger".branches (
   tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls, partial_seq, created_at,
   absent
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+RETURNING 1;
 
 INSERT INTO "chatledger".messages (
   tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
 )
-SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::text, $3::timestamptz, u.*
-FROM "chatledger".branches AS b, unnest($4::text[], $5::text[], $6::text[], $7::bigint[]) AS u
-WHERE b.tenant_id = $8 AND b.thread_id = $9 AND b.branch = $10;
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $7::text, $8::text, $9::text, $10::bigint
+);
 
 COMMIT;

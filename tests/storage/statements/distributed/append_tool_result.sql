@@ -12,13 +12,12 @@ RETURNING 1;
 INSERT INTO "chatledger".messages (
   tenant_id, thread_id, branch, content_form, tool_call_id, state, created_at, message_id, role, text, seq
 )
-SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::text, $3::text, $4::timestamptz, u.*
-FROM "chatledger".branches AS b, unnest($5::text[], $6::text[], $7::text[], $8::bigint[]) AS u
-WHERE b.tenant_id = $9 AND b.thread_id = $10 AND b.branch = $11;
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::timestamptz, $8::text, $9::text, $10::text,
+  $11::bigint
+);
 
 INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-SELECT b.tenant_id, b.thread_id, b.branch, $1::int, u.*
-FROM "chatledger".branches AS b, unnest($2::bigint[], $3::bigint[], $4::int[]) AS u
-WHERE b.tenant_id = $5 AND b.thread_id = $6 AND b.branch = $7;
+VALUES ($1::text, $2::text, $3::int, $4::int, $5::bigint, $6::bigint, $7::int);
 
 COMMIT;

@@ -12,8 +12,6 @@ RETURNING 1;
 INSERT INTO "chatledger".messages (
   tenant_id, thread_id, branch, state, created_at, message_id, role, text, seq
 )
-SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::timestamptz, u.*
-FROM "chatledger".branches AS b, unnest($3::text[], $4::text[], $5::text[], $6::bigint[]) AS u
-WHERE b.tenant_id = $7 AND b.thread_id = $8 AND b.branch = $9;
+VALUES ($1::text, $2::text, $3::int, $4::text, $5::timestamptz, $6::text, $7::text, $8::text, $9::bigint);
 
 COMMIT;

@@ -27,7 +27,10 @@ SET state = $1, violations = $2, name = $3, content_form = $4, text = $5, reason
   call_count = $7, is_error = $8, format = $9, residual = $10, response_metadata = $11, custom_data = $12
 WHERE tenant_id = $13 AND thread_id = $14 AND branch = $15 AND seq = $16;
 
-UPDATE "chatledger".threads SET active_at = $1 WHERE tenant_id = $2 AND thread_id = $3 AND active_at < $4;
+UPDATE "chatledger".threads
+SET active_at = $1
+WHERE tenant_id = $2 AND thread_id = $3 AND active_at < $4
+RETURNING 1;
 
 SELECT chatledger.runs.input_tokens, chatledger.runs.output_tokens, chatledger.runs.total_tokens,
   chatledger.runs.usage_details, chatledger.runs.cost

@@ -58,15 +58,15 @@ WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
   )
 RETURNING 1;
 
-UPDATE "chatledger".messages
-SET state = $1, violations = $2, name = $3, content_form = $4, text = $5, reasoning_form = $6,
-  call_count = $7, is_error = $8, format = $9, residual = $10, response_metadata = $11, custom_data = $12
-WHERE tenant_id = $13 AND thread_id = $14 AND branch = $15 AND seq = $16;
-
 DELETE FROM "chatledger".message_parts
 WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq = $4 AND idx >= $5;
 
 DELETE FROM "chatledger".tool_calls
 WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq = $4 AND idx >= $5;
+
+UPDATE "chatledger".messages
+SET state = $1, violations = $2, name = $3, content_form = $4, text = $5, reasoning_form = $6,
+  call_count = $7, is_error = $8, format = $9, residual = $10, response_metadata = $11, custom_data = $12
+WHERE tenant_id = $13 AND thread_id = $14 AND branch = $15 AND seq = $16;
 
 COMMIT;

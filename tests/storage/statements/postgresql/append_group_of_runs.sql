@@ -14,20 +14,20 @@ WITH tip AS (
     )
   RETURNING 1
 ),
-run AS (
-  INSERT INTO "chatledger".runs (tenant_id, run_id, thread_id, status, started_at)
-  SELECT $6::text, r, $7::text, 'running', $10::timestamptz
-  FROM tip, unnest($11::text[]) AS r
+runs AS (
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
+  SELECT $6::text, $7::text, $10::text, $11::timestamptz, u.*
+  FROM tip, (VALUES ($12::text)) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
     tenant_id, thread_id, branch, content_form, run_id, state, created_at, message_id, role, text, seq
   )
-  SELECT $6::text, $7::text, $8::int, $12::text, $13::text, $14::text, $15::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, $13::text, $14::text, $15::text, $16::timestamptz, u.*
   FROM tip,
     (
-      VALUES ($16::text, $17::text, $18::text, $19::bigint)
+      VALUES ($17::text, $18::text, $19::text, $20::bigint)
     ) AS u
 )
 SELECT count(*), 0
@@ -79,22 +79,22 @@ tip AS (
   WHERE b.tenant_id = $8 AND b.ctid = f.place
   RETURNING f.number, b.thread_id, b.branch
 ),
-run AS (
-  INSERT INTO "chatledger".runs (tenant_id, run_id, thread_id, status, started_at)
-  SELECT $8::text, r.run, tip.thread_id, 'running', $11::timestamptz
+runs AS (
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, run_id, started_at)
+  SELECT $8::text, tip.thread_id, $11::text, u.run_id, u.started_at
   FROM tip
-  JOIN unnest($9::bigint[], $10::text[]) AS r (number, run) USING (number)
+  JOIN unnest($9::bigint[], $10::text[], $12::timestamptz[]) AS u (number, run_id, started_at) USING (number)
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
     tenant_id, thread_id, branch, content_form, state, message_id, role, text, run_id, seq, created_at
   )
-  SELECT $8::text, tip.thread_id, tip.branch, $12::text, $13::text, u.message_id, u.role, u.text, u.run_id,
+  SELECT $8::text, tip.thread_id, tip.branch, $13::text, $14::text, u.message_id, u.role, u.text, u.run_id,
     u.seq, u.created_at
   FROM tip
   JOIN unnest(
-    $14::bigint[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::timestamptz[]
+    $15::bigint[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[], $21::timestamptz[]
   ) AS u (number, message_id, role, text, run_id, seq, created_at) USING (number)
 )
 SELECT number, true

@@ -14,20 +14,20 @@ WITH tip AS (
     )
   RETURNING 1
 ),
-run AS (
-  INSERT INTO "chatledger".runs (tenant_id, run_id, thread_id, status, started_at)
-  SELECT $6::text, r, $7::text, 'running', $10::timestamptz
-  FROM tip, unnest($11::text[]) AS r
+runs AS (
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
+  SELECT $6::text, $7::text, $10::text, $11::timestamptz, u.*
+  FROM tip, (VALUES ($12::text)) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
     tenant_id, thread_id, branch, content_form, run_id, state, created_at, message_id, role, text, seq
   )
-  SELECT $6::text, $7::text, $8::int, $12::text, $13::text, $14::text, $15::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, $13::text, $14::text, $15::text, $16::timestamptz, u.*
   FROM tip,
     (
-      VALUES ($16::text, $17::text, $18::text, $19::bigint), ($20::text, $21::text, $22::text, $23::bigint)
+      VALUES ($17::text, $18::text, $19::text, $20::bigint), ($21::text, $22::text, $23::text, $24::bigint)
     ) AS u
 )
 SELECT count(*), 0

@@ -20,19 +20,25 @@ message AS (
     call_count = $16, is_error = $17, format = $18, residual = $19, response_metadata = $20, custom_data = $21
   WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND seq = $22 AND EXISTS (SELECT FROM tip)
 ),
-message_parts_now AS (
-  INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text, body)
-  SELECT $6::text, $7::text, $8::int, $22::bigint, u.*
-  FROM tip, unnest($23::int[], $24::text[], $25::text[], $26::text[], $27::text[]) AS u
+message_parts AS (
+  INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text)
+  SELECT $6::text, $7::text, $8::int, u.*
+  FROM tip,
+    (
+      VALUES ($23::bigint, $24::int, $25::text, $26::text, $27::text)
+    ) AS u
   ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET channel = excluded.channel,
     kind = excluded.kind, text = excluded.text, body = excluded.body
 ),
-tool_calls_now AS (
+tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
+    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
   )
-  SELECT $6::text, $7::text, $8::int, $22::bigint, u.*
-  FROM tip, unnest($28::int[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[]) AS u
+  SELECT $6::text, $7::text, $8::int, $28::text, $29::text, u.*
+  FROM tip,
+    (
+      VALUES ($30::bigint, $31::int, $32::text, $33::text)
+    ) AS u
   ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET call_id = excluded.call_id,
     name = excluded.name, arguments = excluded.arguments, arguments_form = excluded.arguments_form,
     extras = excluded.extras

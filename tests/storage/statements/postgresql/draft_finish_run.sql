@@ -41,6 +41,7 @@ touched AS (
   UPDATE "chatledger".threads
   SET active_at = $23
   WHERE tenant_id = $6 AND thread_id = $7 AND active_at < $24 AND EXISTS (SELECT FROM tip)
+  RETURNING 1
 )
 SELECT count(*)
 FROM tip;

@@ -57,21 +57,21 @@ WITH tip AS (
     )
   RETURNING 1
 ),
-message AS (
-  UPDATE "chatledger".messages
-  SET state = $10, violations = $11, name = $12, content_form = $13, text = $14, reasoning_form = $15,
-    call_count = $16, is_error = $17, format = $18, residual = $19, response_metadata = $20, custom_data = $21
-  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND seq = $22 AND EXISTS (SELECT FROM tip)
-),
 message_parts_gone AS (
   DELETE FROM "chatledger".message_parts
-  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND seq = $22 AND idx >= $23
+  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND seq = $10 AND idx >= $11
     AND EXISTS (SELECT FROM tip)
 ),
 tool_calls_gone AS (
   DELETE FROM "chatledger".tool_calls
-  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND seq = $22 AND idx >= $24
+  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND seq = $10 AND idx >= $12
     AND EXISTS (SELECT FROM tip)
+),
+message AS (
+  UPDATE "chatledger".messages
+  SET state = $13, violations = $14, name = $15, content_form = $16, text = $17, reasoning_form = $18,
+    call_count = $19, is_error = $20, format = $21, residual = $22, response_metadata = $23, custom_data = $24
+  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND seq = $10 AND EXISTS (SELECT FROM tip)
 )
 SELECT count(*)
 FROM tip;

@@ -34,7 +34,8 @@ INSERT INTO branches (
 )
 VALUES (
   :tenant, :thread, :branch, :lineage, :last_seq, :new_stamp, :last_role, :open_calls, :partial_seq, :created
-);
+)
+RETURNING 1;
 
 SELECT 1
 FROM tenants

@@ -17,8 +17,8 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND stamp
 RETURNING 1;
 
 -- Once for each row:
-INSERT INTO runs (tenant_id, run_id, thread_id, status, started_at)
-VALUES (:tenant, :run, :thread, 'running', :now)
+INSERT INTO runs (tenant_id, thread_id, run_id, status, started_at)
+VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- Once for each row:
@@ -28,20 +28,3 @@ INSERT INTO messages (
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 COMMIT;
-
-SELECT total_changes();
-
--- Once for each row:
-UPDATE branches
-SET last_seq = :last_seq, stamp = :new_stamp, last_role = :last_role, open_calls = :open_calls,
-  partial_seq = :partial_seq
-WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND stamp = :stamp
-  AND NOT EXISTS (
-    SELECT 1
-    FROM tenants
-    WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL
-    UNION ALL
-    SELECT 1
-    FROM chatledger_version
-    WHERE encrypted_at IS NOT NULL
-  );

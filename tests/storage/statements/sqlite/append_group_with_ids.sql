@@ -23,20 +23,3 @@ INSERT INTO messages (
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 COMMIT;
-
-SELECT total_changes();
-
--- Once for each row:
-UPDATE branches
-SET last_seq = :last_seq, stamp = :new_stamp, last_role = :last_role, open_calls = :open_calls,
-  partial_seq = :partial_seq
-WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND stamp = :stamp
-  AND NOT EXISTS (
-    SELECT 1
-    FROM tenants
-    WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL
-    UNION ALL
-    SELECT 1
-    FROM chatledger_version
-    WHERE encrypted_at IS NOT NULL
-  );

@@ -17,8 +17,8 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND stamp
 RETURNING 1;
 
 -- Once for each row:
-INSERT INTO runs (tenant_id, run_id, thread_id, status, started_at)
-VALUES (:tenant, :run, :thread, 'running', :now)
+INSERT INTO runs (tenant_id, thread_id, run_id, status, started_at)
+VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- Once for each row:

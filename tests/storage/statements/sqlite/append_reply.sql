@@ -56,7 +56,10 @@ SET active_branch = :branch, active_at = CASE WHEN active_at < :now THEN :now EL
 WHERE tenant_id = :tenant AND thread_id = :thread AND active_branch = :left
 RETURNING 1;
 
-UPDATE branches SET stamp = :left_stamp WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :left;
+UPDATE branches
+SET stamp = :left_stamp
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :left
+RETURNING 1;
 
 INSERT INTO branches (
   tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls, partial_seq, created_at,
@@ -65,7 +68,8 @@ INSERT INTO branches (
 VALUES (
   :tenant, :thread, :branch, :lineage, :last_seq, :new_stamp, :last_role, :open_calls, :partial_seq, :now,
   :absent
-);
+)
+RETURNING 1;
 
 -- Once for each row:
 INSERT INTO messages (

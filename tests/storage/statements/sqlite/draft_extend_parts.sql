@@ -23,16 +23,14 @@ SET state = :state, violations = :violations, name = :name, content_form = :cont
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq;
 
 -- Once for each row:
-INSERT INTO message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text, body)
-VALUES (:tenant, :thread, :branch, :seq, :idx, :channel, :kind, :text, :body)
+INSERT INTO message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET channel = excluded.channel,
   kind = excluded.kind, text = excluded.text, body = excluded.body;
 
 -- Once for each row:
-INSERT INTO tool_calls (
-  tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
-)
-VALUES (:tenant, :thread, :branch, :seq, :idx, :call_id, :name, :arguments, :arguments_form, :extras)
+INSERT INTO tool_calls (tenant_id, thread_id, branch, seq, idx, name, arguments, arguments_form)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET call_id = excluded.call_id,
   name = excluded.name, arguments = excluded.arguments, arguments_form = excluded.arguments_form,
   extras = excluded.extras;

@@ -22,6 +22,9 @@ SET state = :state, violations = :violations, name = :name, content_form = :cont
   residual = :residual, response_metadata = :response_metadata, custom_data = :custom_data
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq;
 
-UPDATE threads SET active_at = :now WHERE tenant_id = :tenant AND thread_id = :thread AND active_at < :stale;
+UPDATE threads
+SET active_at = :now
+WHERE tenant_id = :tenant AND thread_id = :thread AND active_at < :stale
+RETURNING 1;
 
 COMMIT;

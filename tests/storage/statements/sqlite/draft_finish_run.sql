@@ -38,7 +38,10 @@ SET state = :state, violations = :violations, name = :name, content_form = :cont
   residual = :residual, response_metadata = :response_metadata, custom_data = :custom_data
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq;
 
-UPDATE threads SET active_at = :now WHERE tenant_id = :tenant AND thread_id = :thread AND active_at < :stale;
+UPDATE threads
+SET active_at = :now
+WHERE tenant_id = :tenant AND thread_id = :thread AND active_at < :stale
+RETURNING 1;
 
 SELECT main.runs.input_tokens, main.runs.output_tokens, main.runs.total_tokens, main.runs.usage_details,
   main.runs.cost

@@ -53,12 +53,6 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND stamp
   )
 RETURNING 1;
 
-UPDATE messages
-SET state = :state, violations = :violations, name = :name, content_form = :content_form, text = :text,
-  reasoning_form = :reasoning_form, call_count = :call_count, is_error = :is_error, format = :format,
-  residual = :residual, response_metadata = :response_metadata, custom_data = :custom_data
-WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq;
-
 DELETE FROM message_parts
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
   AND idx >= :message_parts_count;
@@ -66,5 +60,11 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 DELETE FROM tool_calls
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
   AND idx >= :tool_calls_count;
+
+UPDATE messages
+SET state = :state, violations = :violations, name = :name, content_form = :content_form, text = :text,
+  reasoning_form = :reasoning_form, call_count = :call_count, is_error = :is_error, format = :format,
+  residual = :residual, response_metadata = :response_metadata, custom_data = :custom_data
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq;
 
 COMMIT;

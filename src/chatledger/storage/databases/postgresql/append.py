@@ -91,6 +91,8 @@ class PostgresqlAppend:
     def __init__(self, connections: AsyncpgConnections, tips: TipCache) -> None:
         self._connections = connections
         self._tips = tips
+        self.at_once = not connections.distributed
+        """Whether an append is one statement."""
         turns = connections.patient_places
         self.stalled: Stalled | None = None if turns is None else Stalled(turns)
 
@@ -166,12 +168,12 @@ class PostgresqlAppend:
                         return written
                     return Attempted(appended(plan), preflight_after(plan, cached, written))
         seen = None
-        if first and cached is None and request.creation is not None and not self._connections.distributed:
+        if first and cached is None and request.creation is not None and self.at_once:
             created = await self._create(request, progress)
             if isinstance(created, (Attempted, TryAgain)):
                 return created
             seen = created
-        lock = not first or self._connections.distributed
+        lock = not first or not self.at_once
         return await greenlet_spawn(self._preflight_and_write, request, progress, lock, seen)
 
     async def _create(self, request: AppendRequest, progress: Progress) -> Attempted | TryAgain | Preflight | None:
@@ -194,7 +196,7 @@ class PostgresqlAppend:
 
     def _write_plan(self, plan: Plan, progress: Progress) -> Coroutine[Any, Any, Written | TryAgain]:
         """It returns the coroutine of either write, since each coroutine on the way would cost time."""
-        if self._connections.distributed:
+        if not self.at_once:
             return greenlet_spawn(self._write_by_table, plan, progress)
         if plan.request.kv:
             return self._write_values(plan, progress)

@@ -20,11 +20,12 @@ from chatledger.errors import RunConflict, StorageError
 from chatledger.models import Appended
 from chatledger.models.weight import FairPool
 from chatledger.storage.append.attempt import attempt, plan_on_cached_tip, write_plan
-from chatledger.storage.append.group_insert import plan_group, write_group
+from chatledger.storage.append.group_insert import plan_group
+from chatledger.storage.append.guarded_write import write_by_table
 from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.append.write import Plan, TryAgain
+from chatledger.storage.append.write import Plan, TryAgain, guarded
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.loops.loop_thread import until_ended
 from chatledger.storage.databases.sqlite.writer import RunAgain, SqliteWriter
@@ -144,7 +145,7 @@ class SqliteDatabase(OpenDatabase):
         """
         planned = plan_group(requests, self._tips)
         plans = [plan for branch in planned.branches for plan in branch]
-        if plans and not write_group(sql, plans):
+        if plans and write_by_table(sql, *map(guarded, plans)) is None:
             raise RunAgain
         return planned.finish(planned.plans, self._tips)
 

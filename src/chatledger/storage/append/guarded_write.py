@@ -1,0 +1,332 @@
+"""A guarded write: its guard moves the tip of a branch, and the rest is written only if the tip moved.
+
+This is the one way to write to a branch. A write is a guard, steps, and rows by table. On PostgreSQL all of it is one
+statement. On SQLite, and where the tables are distributed by tenant, each part is a statement of its own in a
+transaction, and the write ends at a guard that finds another tip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from chatledger.storage.drivers.sql import Row, WriteSql
+from chatledger.storage.rows.messages import (
+    CALL_COLUMNS,
+    GIVEN_COLUMNS,
+    MESSAGE_COLUMNS,
+    PART_COLUMNS,
+    RESULT_COLUMNS,
+)
+from chatledger.storage.schema.text import to_microseconds
+
+TABLES: Mapping[str, tuple[str, ...]] = {
+    "runs": ("run_id", "status", "started_at"),
+    "messages": MESSAGE_COLUMNS,
+    "message_parts": PART_COLUMNS,
+    "tool_calls": CALL_COLUMNS,
+    "tool_results": RESULT_COLUMNS,
+}
+"""The columns of the rows of each table that an append fills, without the key of the branch. A message refers to its
+run, so runs come first.
+"""
+KEYS = {table: ("tenant_id", "thread_id", *(() if table == "runs" else ("branch",))) for table in TABLES}
+"""The columns that stand before them."""
+
+# The types of the columns whose rows a statement on PostgreSQL makes, where they are not text.
+_TYPES = {
+    "branch": "int",
+    "seq": "bigint",
+    "idx": "int",
+    "call_count": "int",
+    "is_error": "boolean",
+    "created_at": "timestamptz",
+    "started_at": "timestamptz",
+    "call_branch": "int",
+    "call_seq": "bigint",
+    "call_idx": "int",
+}
+
+
+class Guard(NamedTuple):
+    """What moves the tip. `chain` begins one statement; its last part, `tip`, has a row if the tip moved. `alone` are
+    the same statements one by one: each returns a row, or nothing was written.
+    """
+
+    chain: str
+    alone: tuple[str, ...]
+
+
+UNGUARDED = Guard("", ())
+"""For a write of rows whose thread the transaction holds. It is no one statement."""
+
+
+class Step(NamedTuple):
+    """An UPDATE or a DELETE. In one statement its part has this name, and `{guard}` in the text becomes the condition
+    that the tip moved.
+    """
+
+    name: str
+    text: str
+
+
+class Columns(NamedTuple):
+    """The columns of a table that a batch fills: `values` have one value for all rows, `varying` have one for each row.
+    The latter come as an array for each column, or of a small batch of `cells` rows as a parameter for each cell.
+    """
+
+    table: str
+    varying: tuple[str, ...]
+    values: tuple[str, ...]
+    cells: int
+    conflict: str
+
+
+class Source(NamedTuple):
+    """The row with which an INSERT joins its values, and the key of the branch as that row has it. `numbered`: the
+    source has several rows, and each value has the number of its own.
+    """
+
+    key: tuple[str, str, str]
+    row: str
+    condition: str = ""
+    numbered: bool = False
+
+
+_OF_PARAMETERS = (":tenant::text", ":thread::text", ":branch::int")
+_TIP = Source(_OF_PARAMETERS, "tip")
+"""The part `tip` of one statement, so that the INSERT writes only if the tip moved."""
+_STORED_TIP = Source(
+    ("b.tenant_id", "b.thread_id", "b.branch"),
+    "{schema}branches AS b",
+    " WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch",
+)
+"""The row of the branch, for a statement of its own. A distributed PostgreSQL sends an INSERT … SELECT to the server
+that holds both tables' rows of one tenant; it would collect rows without a table at its coordinator first.
+"""
+
+
+@dataclass(slots=True)
+class GuardedWrite:
+    """`parameters` are those of the guard and the steps. With `overwrites`, rows of parts and calls may be stored."""
+
+    guard: Guard
+    steps: Sequence[Step]
+    rows: Mapping[str, Sequence[tuple[Any, ...]]]
+    parameters: dict[str, Any]
+    overwrites: bool = False
+
+    def at_once(self, answer: str, more: Iterable[Step] = ()) -> tuple[str, dict[str, Any]]:
+        """The write as one statement on PostgreSQL, with the steps of `more` at its end. `answer` is its SELECT."""
+        own = [
+            columns_of(table, rows, self.parameters, overwrites=self.overwrites)
+            for table, rows in self.rows.items()
+            if rows
+        ]
+        return chain(self.guard.chain, (*self.steps, *own, *more), answer), self.parameters
+
+    def alone(self, sql: WriteSql, parameters: dict[str, Any]) -> set[str] | None:
+        """Run the guard and the steps. Returns the names of the steps that returned a row; None if the guard failed."""
+        if not all(sql.fetch(text, parameters) for text in self.guard.alone):
+            return None
+        return {step.name for step in self.steps if sql.fetch(_alone(step), parameters)}
+
+
+def _overwrite(table: str) -> str:
+    key, changing = (*KEYS[table], *TABLES[table][:2]), TABLES[table][2:]
+    return (
+        f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in changing)}"
+    )
+
+
+_UNLESS_STORED = {"runs": " ON CONFLICT DO NOTHING"}
+_OVERWRITING = _UNLESS_STORED | {table: _overwrite(table) for table in ("message_parts", "tool_calls")}
+
+
+def _conflict(table: str, *, overwrites: bool) -> str:
+    return (_OVERWRITING if overwrites else _UNLESS_STORED).get(table, "")
+
+
+# --- In one statement, on PostgreSQL ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def chain(guard: str, parts: tuple[Step | Columns, ...], answer: str, source: Source = _TIP) -> str:
+    """One statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
+    return ",\n".join([guard, *(_part(part, source) for part in parts)]) + f"\n{answer}"
+
+
+def _part(part: Step | Columns, source: Source) -> str:
+    if isinstance(part, Columns):
+        return f"{part.table} AS ({insert_from(source, part)})"
+    return f"{part.name} AS ({part.text.replace('{guard}', ' AND EXISTS (SELECT FROM tip)')})"
+
+
+CELLS = 8
+"""Maximum number of rows whose cells are parameters. The driver takes four times as long for the arrays of two rows as
+for their cells. Each number of rows is a statement of its own, so larger batches come as arrays.
+"""
+
+
+def columns_of(
+    table: str,
+    rows: Sequence[tuple[Any, ...]],
+    parameters: dict[str, Any],
+    *,
+    cells: bool = True,
+    overwrites: bool = False,
+) -> Columns:
+    """Adds the parameters. Most columns of most batches are NULL. The driver works through an array element by element,
+    whatever it holds, so a column of equal values is sent as one value. With `cells`, a few rows are sent as cells.
+    """
+    varying, values = [], []
+    count = len(rows) if cells and len(rows) <= CELLS else 0
+    for (column, parameter, often_the_same, names), own in zip(
+        _PARAMETERS[table], zip(*rows, strict=True), strict=True
+    ):
+        if often_the_same and own.count(own[0]) == len(own):
+            if own[0] is not None:
+                values.append(column)
+                parameters[parameter] = own[0]
+        else:
+            varying.append(column)
+            if count:
+                parameters.update(zip(names, own, strict=False))
+            else:
+                parameters[parameter] = own
+    return Columns(table, tuple(varying), tuple(values), count, _conflict(table, overwrites=overwrites))
+
+
+_OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"role", "text"} | {
+    "state",
+    "violations",
+    "created_at",
+    "extras",
+    "body",
+    "arguments_form",
+    "call_branch",
+    "status",
+    "started_at",
+}
+_PARAMETERS = {
+    table: [
+        (
+            column,
+            f"{table}_{column}",
+            column in _OFTEN_THE_SAME and column != columns[0],  # the first tells the rows apart
+            [f"{table}_{column}_{row}" for row in range(CELLS)],
+        )
+        for column in columns
+    ]
+    for table, columns in TABLES.items()
+}
+
+
+@lru_cache(maxsize=512)
+def insert_from(source: Source, columns: Columns) -> str:
+    """An INSERT of rows on PostgreSQL, if the source has a row."""
+    names, key = _names(columns), source.key[: len(KEYS[columns.table])]
+    values = [_parameter(columns, column) for column in columns.values]
+    arrays = [_parameter(columns, column, array="[]") for column in columns.varying]
+    if source.numbered:
+        varying = [f"u.{column}" for column in columns.varying]
+        unnested = ", ".join([f":{columns.table}_numbers::bigint[]", *arrays])
+        rows = f" JOIN unnest({unnested}) AS u ({', '.join(('number', *columns.varying))}) USING (number)"
+    elif columns.cells:
+        varying, rows = ["u.*"], f", (VALUES {', '.join(_cells(columns))}) AS u"
+    else:
+        varying, rows = ["u.*"], f", unnest({', '.join(arrays)}) AS u"
+    selected = ", ".join([*key, *values, *varying])
+    return f"{names} SELECT {selected} FROM {source.row}{rows}{source.condition}{columns.conflict}"
+
+
+def _names(columns: Columns) -> str:
+    names = ", ".join((*KEYS[columns.table], *columns.values, *columns.varying))
+    return f"INSERT INTO {{schema}}{columns.table} ({names})"
+
+
+def _cells(columns: Columns, first: Sequence[str] = ()) -> list[str]:
+    return [
+        f"({', '.join([*first, *(_parameter(columns, column, f'_{row}') for column in columns.varying)])})"
+        for row in range(columns.cells)
+    ]
+
+
+def _parameter(columns: Columns, column: str, name: str = "", array: str = "") -> str:
+    return f":{columns.table}_{column}{name}::{_TYPES.get(column, 'text')}{array}"
+
+
+# --- In one statement for each table: on SQLite, and where the tables are distributed by tenant -----------------------
+
+
+@lru_cache(maxsize=128)
+def _alone(step: Step) -> str:
+    return step.text.replace("{guard}", "")
+
+
+def write_by_table(sql: WriteSql, *writes: GuardedWrite) -> list[set[str]] | None:
+    """Write in a transaction, in a statement for each guard, each step, and each table of rows. Returns for each write
+    the names of its steps that returned a row. None if a guard failed: then nothing of that write is written.
+    """
+    done = []
+    for write in writes:
+        parameters = write.parameters if sql.dialect == "postgresql" else _moments_as_integers(write.parameters)
+        names = write.alone(sql, parameters)
+        if names is None:
+            return None
+        done.append(names)
+    for table in TABLES:
+        own = [write for write in writes if write.rows.get(table)]
+        if own and sql.dialect != "postgresql":
+            rows = [key + row for write in own for key in (_key(write, table),) for row in write.rows[table]]
+            conflict = _conflict(table, overwrites=own[0].overwrites)
+            sql.load(table, *as_on_sqlite((*KEYS[table], *TABLES[table]), rows), conflict)
+            continue
+        for write in own:
+            columns = columns_of(table, write.rows[table], write.parameters, overwrites=write.overwrites)
+            statement = _insert_values(columns) if columns.cells else insert_from(_STORED_TIP, columns)
+            sql.fetch(statement, write.parameters)
+    return done
+
+
+def _key(write: GuardedWrite, table: str) -> tuple[Any, ...]:
+    given = write.parameters
+    key = (given["tenant"], given["thread"], given["branch"])
+    return key[: len(KEYS[table])]
+
+
+@lru_cache(maxsize=512)
+def _insert_values(columns: Columns) -> str:
+    """An INSERT that gives the tenant as a value, so that a distributed PostgreSQL knows its server when it plans."""
+    first = _OF_PARAMETERS[: len(KEYS[columns.table])]
+    values = [_parameter(columns, column) for column in columns.values]
+    return f"{_names(columns)} VALUES {', '.join(_cells(columns, [*first, *values]))}{columns.conflict}"
+
+
+def as_on_sqlite(columns: Sequence[str], rows: Sequence[Row]) -> tuple[Sequence[str], Sequence[Row]]:
+    """The columns and rows for SQLite: the columns that hold a value. A column that is left out is NULL and costs
+    nothing. Moments become integers.
+    """
+    given = {
+        column: _microseconds(own) if column.endswith("_at") else own
+        for column, own in zip(columns, zip(*rows, strict=True), strict=True)
+        if own[0] is not None or own.count(None) < len(own)
+    }
+    return list(given), list(zip(*given.values(), strict=True))
+
+
+def _microseconds(moments: Sequence[datetime]) -> Sequence[int]:
+    """Converts each distinct moment once: the messages of an append, and often those of many threads, share theirs."""
+    known = {moment: to_microseconds(moment) for moment in set(moments)}
+    return [known[moment] for moment in moments]
+
+
+_MOMENTS = ("now", "stale", "created")
+
+
+def _moments_as_integers(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    moments = {name: to_microseconds(parameters[name]) for name in _MOMENTS if name in parameters}
+    return {**parameters, **moments}
