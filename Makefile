@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-pgbouncer mutants soak \
-  fuzz lint types types-complete imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against bench-import clean
+  fuzz lint types types-complete imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -229,6 +229,9 @@ bench-adapters: $(READY) $(PEERS_READY)  ## Compare our adapters with their fram
 
 bench-profile: $(READY)  ## Profile append and history, and write the shares of time to docs/explanation/benchmarks.md
 	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/explanation/benchmarks.md
+
+instructions: $(READY)  ## Count the instructions of an append and a history with valgrind, and hold their budgets
+	$(BIN)/python -m benchmarks.instructions
 
 bench-server: $(READY)  ## Append, page and list over HTTP by 200 clients for SECONDS, on PostgreSQL and on SQLite
 	$(DURABLE) $(BIN)/python -m benchmarks.server --seconds $(SECONDS)

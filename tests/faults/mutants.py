@@ -522,26 +522,27 @@ def migrate_side_by_side() -> None:
 
 def migrate_statement_by_statement() -> None:
     from chatledger.storage.upgrade import migrate
-    from chatledger.storage.upgrade.revisions import run
+
+    run = migrate._run
 
     def alone(connection: Any, schema: str | None, to: str) -> Any:
         connection.commit()
         return run(connection.execution_options(isolation_level="AUTOCOMMIT"), schema, to)
 
-    _put(migrate, run=alone)
+    _put(migrate, _run=alone)
 
 
 def wait_for_any_lock() -> None:
-    from chatledger.storage.upgrade import revisions
+    from chatledger.storage.upgrade import migrate
 
-    config = revisions.alembic_config
+    config = migrate._config
 
     def unlimited(*given: Any) -> Any:
         made = config(*given)
         made.attributes["lock_timeout"] = 0
         return made
 
-    _put(revisions, alembic_config=unlimited)
+    _put(migrate, _config=unlimited)
 
 
 def take_a_half_made_index() -> None:
@@ -876,9 +877,9 @@ def encrypt_for_any_place() -> None:
 
 
 def read_plain_text() -> None:
-    from chatledger.storage.rows.encryption import CellEncryption
+    from chatledger.storage.rows.encryption import Encryption
 
-    CellEncryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
+    Encryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
 def see_no_mark_before_an_append() -> None:

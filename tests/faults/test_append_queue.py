@@ -281,7 +281,7 @@ async def test_a_group_is_bounded(
     before = proxy.round_trips
     await append_all(ledger, [says(n) for n in range(10)])
     assert proxy.round_trips - before == 1 + 3
-    monkeypatch.setattr(append_queue, "CHARACTERS", 10)
+    monkeypatch.setattr(append_queue, "BYTES", 10)
     before = proxy.round_trips
     await append_all(ledger, [says(n) for n in range(10)])
     assert proxy.round_trips - before == 10  # each has more than half of that, its id included

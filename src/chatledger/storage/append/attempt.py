@@ -26,7 +26,7 @@ from chatledger.errors import (
 )
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, CallPlace, ChatMessage
-from chatledger.models.base import copy_with
+from chatledger.models.base import copy_with, revive
 from chatledger.rules import (
     Judged,
     Tip,
@@ -341,6 +341,9 @@ def _unchanged(request: AppendRequest, seen: Preflight) -> Appended:
     return Appended([], mark, version)
 
 
+_PLACED = {"seq", "index"}
+
+
 def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
     """The message as a history returns it."""
     place = {
@@ -350,6 +353,8 @@ def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedM
         "seq": judged.seq,
         "created_at": judged.message.created_at or request.now,
         "violations": list(judged.violations),
-        "answers": None if judged.answers is None else CallPlace(seq=judged.answers.seq, index=judged.answers.idx),
+        "answers": None
+        if (call := judged.answers) is None
+        else revive(CallPlace, {"seq": call.seq, "index": call.idx}, _PLACED),
     }
     return copy_with(judged.message, place)

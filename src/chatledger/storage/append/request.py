@@ -128,19 +128,14 @@ class AppendRequest:
         return [row.message_id or "" for row in self.rows]
 
     @cached_property
-    def characters(self) -> int:
-        """The length of all texts together."""
-        characters = sum([row.characters for row in self.rows])
-        return characters + sum([len(one.value) for one in self.kv]) if self.kv else characters
+    def bytes(self) -> int:
+        """The UTF-8 bytes of all texts together."""
+        own = sum([row.bytes for row in self.rows])
+        return own + sum([one.bytes for one in self.kv]) if self.kv else own
 
     @property
     def has_key(self) -> bool:
         return self.idempotency_key is not None
-
-    @property
-    def bytes(self) -> int:
-        """The UTF-8 bytes of all texts together."""
-        return sum([row.bytes for row in self.rows]) + sum([one.bytes for one in self.kv])
 
     @cached_property
     def runs(self) -> list[str]:
@@ -358,8 +353,5 @@ def _refuse_repeated(ids: Sequence[str]) -> None:
 
 
 def _refuse_too_large(request: AppendRequest, maximum: int) -> None:
-    # UTF-8 needs at most four bytes a character, so nearly every batch passes without being encoded.
-    if request.characters * 4 <= maximum:
-        return
     if request.bytes > maximum:
         raise LimitExceeded("bytes of an append", request.bytes, maximum)

@@ -7,6 +7,7 @@ before the first attempt of an append. Two messages are equal if their EncodedMe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -97,42 +98,36 @@ class EncodedMessage(NamedTuple):
         return self.message[_RUN_ID]  # type: ignore[no-any-return]
 
     @property
-    def texts(self) -> list[str]:
-        cells = (self.message, *self.parts, *self.calls)
-        return [value for row in cells for value in row if type(value) is str]
-
-    @property
-    def characters(self) -> int:
-        return sum(map(len, self.texts))
-
-    @property
     def bytes(self) -> int:
-        return sum([len(text) if text.isascii() else len(text.encode()) for text in self.texts])
+        """The UTF-8 bytes of all texts together."""
+        cells = chain(self.message, *self.parts, *self.calls)
+        return sum([len(text) if text.isascii() else len(text.encode()) for text in cells if type(text) is str])
 
 
 def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:
     """Encode a message. `message_id` is used if the message has no id. Raises LimitExceeded for an id that is too long
     for a key, and InvalidArgument for a part or a call of a subclass with fields of its own.
     """
-    content_form, text, content = _encode_content(message.content)
-    reasoning_form, reasoning = _encode_reasoning(message.reasoning)
-    calls, run_id = message.tool_calls, message.run_id
-    message_id = message_id if message.message_id is None else message.message_id
+    fields = message.__dict__  # a model takes twice as long to find an attribute
+    content_form, text, content = _encode_content(fields["content"])
+    reasoning_form, reasoning = _encode_reasoning(fields["reasoning"])
+    calls, run_id = fields["tool_calls"], fields["run_id"]
+    message_id = message_id if fields["message_id"] is None else fields["message_id"]
     columns = (
         None if message_id is None else encode_key(message_id, "message_id"),
-        encode_text(message.role),
-        _text_or_none(message.name),
+        encode_text(fields["role"]),
+        _text_or_none(fields["name"]),
         content_form,
         text,
         reasoning_form,
         None if calls is None else len(calls),
-        _text_or_none(message.tool_call_id),
-        message.is_error,
+        _text_or_none(fields["tool_call_id"]),
+        fields["is_error"],
         None if run_id is None else encode_key(run_id, "run_id"),
-        _text_or_none(message.format),
-        encode_json(message.residual),
-        encode_json(message.response_metadata),
-        encode_json(message.custom_data),
+        _text_or_none(fields["format"]),
+        encode_json(fields["residual"]),
+        encode_json(fields["response_metadata"]),
+        encode_json(fields["custom_data"]),
     )
     return EncodedMessage(
         columns,

@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 _AT_LEAST = 0.1
 """Seconds in which an append still tries after it waited for its turn nearly until its time limit."""
-_CHARACTERS_A_SECOND = 1_000_000
+_BYTES_A_SECOND = 1_000_000
 """The speed of the slowest connection that a large batch must get through. A connection may be silent longer for such a
 batch.
 """
@@ -261,15 +261,14 @@ class PostgresqlAppend:
         limit.
         """
         response_timeout = (
-            self._connections.response_timeout
-            + sum([request.characters for request in requests]) / _CHARACTERS_A_SECOND
+            self._connections.response_timeout + sum([request.bytes for request in requests]) / _BYTES_A_SECOND
         )
         return min(response_timeout, max(progress.until - time.monotonic(), _AT_LEAST))
 
 
 async def _apart(request: AppendRequest, work: Callable[..., T], *given: Any) -> T:
     """The result of the work, which is done in a thread if it encrypts many words."""
-    is_long = request.tenant.encryption is not None and request.characters >= LONG
+    is_long = request.tenant.encryption is not None and request.bytes >= LONG
     return await in_thread(lambda: work(*given)) if is_long else work(*given)
 
 

@@ -24,8 +24,8 @@ from chatledger.storage.databases.postgresql.unanswered import ANYTHING, Unanswe
 
 GROUP = 64
 """Maximum number of appends that share a statement."""
-CHARACTERS = 1_000_000
-"""Maximum number of characters in all texts of a group. A larger append runs alone."""
+BYTES = 1_000_000
+"""Maximum number of bytes in all texts of a group. A larger append runs alone."""
 MOST_RUNNING = 3
 """Maximum number of a tenant's running statements, while appends wait that may share one. With more, fewer appends
 would share each.
@@ -306,15 +306,15 @@ class AppendQueue:
         while the process does.
         """
         group: list[_WaitingAppend] = []
-        characters = 0
+        length = 0
         for thread in list(self._ready)[: math.ceil(len(self._ready) / free)]:
             waiting = self._waiting[thread]
             size = len(group)
-            while waiting and (waiting[0].slot.cancelled() or self._may_join(waiting[0], group, characters)):
+            while waiting and (waiting[0].slot.cancelled() or self._may_join(waiting[0], group, length)):
                 waiter = waiting.popleft()
                 if not waiter.slot.cancelled():
                     group.append(waiter)
-                    characters += waiter.request.characters
+                    length += waiter.request.bytes
             if len(group) > size:
                 del self._ready[thread]
             elif not waiting:
@@ -327,7 +327,7 @@ class AppendQueue:
     def _may_grow(self, group: Sequence[_WaitingAppend]) -> bool:
         return len(group) < GROUP and self._may_share(group[0])
 
-    def _may_join(self, waiter: _WaitingAppend, group: Sequence[_WaitingAppend], characters: int) -> bool:
+    def _may_join(self, waiter: _WaitingAppend, group: Sequence[_WaitingAppend], length: int) -> bool:
         if not group:
             return True
         if not self._may_grow(group) or not self._may_share(waiter):
@@ -335,7 +335,7 @@ class AppendQueue:
         last = group[-1].request
         if waiter.request.thread == last.thread and waiter.request.branch != last.branch:
             return False  # they may be two names of one branch, judged on two cached tips
-        return characters + waiter.request.characters <= CHARACTERS
+        return length + waiter.request.bytes <= BYTES
 
     def _may_share(self, waiter: _WaitingAppend) -> bool:
         return not waiter.alone and self._appends.can_share(waiter.request)
