@@ -19,7 +19,7 @@ from sqlalchemy import event
 from chatledger.storage.databases import open as opening
 from chatledger.storage.databases.external_connection import ExternalConnection
 from chatledger.storage.databases.postgresql.database import PostgresqlDatabase
-from tests.storage.sent import note_asyncpg, unbound
+from tests.storage.sent import Sent, note_asyncpg, unbound
 
 DISTRIBUTED = bool(os.environ.get("CHATLEDGER_TEST_DISTRIBUTED"))
 
@@ -37,9 +37,9 @@ class Heard:
         self._connections: WeakSet[Any] = WeakSet()
         self._before: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
 
-    def note(self, connection: Any, text: str, _: bool) -> None:
+    def note(self, connection: Any, sent: Sent) -> None:
         known = connection in self._connections
-        (self.statements if known else self._before.setdefault(connection, [])).append(" ".join(text.split()))
+        (self.statements if known else self._before.setdefault(connection, [])).append(" ".join(sent.text.split()))
 
     def add(self, connection: Any) -> None:
         self._connections.add(connection)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
@@ -15,8 +15,17 @@ from tests.storage.bound_tables import TABLES, unbound_tables
 
 _OURS = re.compile(rf"\b({'|'.join(TABLES)})\b")  # no BEGIN, COMMIT or SET, and few looks at the catalogues
 
-Note = Callable[[Any, str, bool], None]
-"""Takes a connection of the driver, the statement that it is told to run, and whether it runs once for each row."""
+
+class Sent(NamedTuple):
+    """A statement that a driver is told to run. `many`: once for each row, and the values are those of all rows."""
+
+    text: str
+    values: Sequence[Any] = ()
+    many: bool = False
+
+
+Note = Callable[[Any, Sent], None]
+"""Takes a connection of the driver, and what it is told to run."""
 
 
 def record(monkeypatch: pytest.MonkeyPatch, of: Callable[[Any], bool] = lambda _: True) -> list[str]:
@@ -25,9 +34,9 @@ def record(monkeypatch: pytest.MonkeyPatch, of: Callable[[Any], bool] = lambda _
     """
     statements: list[str] = []
 
-    def note(connection: Any, text: str, _: bool) -> None:
+    def note(connection: Any, sent: Sent) -> None:
         if of(connection):
-            statements.append(" ".join(text.split()))
+            statements.append(" ".join(sent.text.split()))
 
     note_asyncpg(monkeypatch, note)
     return statements
@@ -37,18 +46,18 @@ def note_asyncpg(monkeypatch: pytest.MonkeyPatch, note: Note) -> None:
     """All that asyncpg has to run a statement: on a connection, of a prepared statement, and a COPY."""
     for name in ("execute", "executemany", "fetch", "fetchval", "fetchrow"):
 
-        def told(own: Any, text: str, *_: Any, many: bool = name == "executemany", **__: Any) -> None:
-            note(own, text, many)
+        def told(own: Any, text: str, *values: Any, many: bool = name == "executemany", **_: Any) -> None:
+            note(own, Sent(text, values, many))
 
-        def asked(own: Any, *_: Any, many: bool = name == "executemany", **__: Any) -> None:
-            note(own._connection, own.get_query(), many)
+        def asked(own: Any, *values: Any, many: bool = name == "executemany", **_: Any) -> None:
+            note(own._connection, Sent(own.get_query(), values, many))
 
         _wrap(monkeypatch, asyncpg.Connection, name, told)
         _wrap(monkeypatch, PreparedStatement, name if name != "execute" else "cursor", asked)
 
     def copied(own: Any, table: str, *, columns: Any, schema_name: str | None = None, **_: Any) -> None:
         places = ", ".join(f"${place}" for place in range(1, len(columns) + 1))
-        note(own, f'INSERT INTO "{schema_name}".{table} ({", ".join(columns)}) VALUES ({places})', True)
+        note(own, Sent(f'INSERT INTO "{schema_name}".{table} ({", ".join(columns)}) VALUES ({places})', many=True))
 
     _wrap(monkeypatch, asyncpg.Connection, "copy_records_to_table", copied)
 
@@ -68,11 +77,11 @@ def note_sqlite(monkeypatch: pytest.MonkeyPatch, note: Note) -> None:
 
     class Cursor(sqlite3.Cursor):
         def execute(self, sql: str, *args: Any) -> Any:
-            note(self.connection, sql, False)
+            note(self.connection, Sent(sql, args))
             return super().execute(sql, *args)
 
         def executemany(self, sql: str, *args: Any) -> Any:
-            note(self.connection, sql, True)
+            note(self.connection, Sent(sql, args, many=True))
             return super().executemany(sql, *args)
 
     class Connection(sqlite3.Connection):

@@ -7,9 +7,10 @@ import textwrap
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
+from tests.storage.sent import Sent
 from tests.storage.statements import appends, drafts, reads
 from tests.storage.statements.layout import WIDTH, lay_out, same
-from tests.storage.statements.scene import Scene, Sent, noting
+from tests.storage.statements.scene import Scene, noting
 
 FOLDER = Path(__file__).parent
 COMMAND = "python -m tests.storage.statements"
@@ -19,7 +20,7 @@ Shape = Callable[[Scene], Awaitable[None]]
 def shapes() -> Iterator[tuple[str, Shape]]:
     for module in (appends, drafts, reads):
         for name, function in vars(module).items():
-            if inspect.iscoroutinefunction(function) and function.__doc__ and function.__module__ == module.__name__:
+            if inspect.iscoroutinefunction(function) and [*inspect.signature(function).parameters] == ["scene"]:
                 yield name, function
 
 

@@ -7,24 +7,16 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import NamedTuple
 
 import pytest
 
 from chatledger import Ledger, PostgreSQL
 from chatledger.storage.append import attempt
-from tests.storage.sent import note_asyncpg, note_sqlite
+from tests.storage.sent import Sent, note_asyncpg, note_sqlite
 
 KINDS = ("sqlite", "postgresql", "distributed")
 _NEW_CONNECTION = re.compile("SET jit|PRAGMA (?!data_version)")
 """What a connection is told before anything else."""
-
-
-class Sent(NamedTuple):
-    """A statement. `many`: the driver runs it once for each row."""
-
-    text: str
-    many: bool
 
 
 @dataclass
@@ -62,9 +54,9 @@ class Scene:
         finally:
             self._listens = False
 
-    def note(self, connection: object, text: str, many: bool) -> None:
-        sent = Sent(text, many)
-        if self._listens and not (self._once and (sent in self.sent or _NEW_CONNECTION.match(text))):
+    def note(self, connection: object, sent: Sent) -> None:
+        again = (sent.text, sent.many) in {(one.text, one.many) for one in self.sent}
+        if self._listens and not (self._once and (again or _NEW_CONNECTION.match(sent.text))):
             self.sent.append(sent)
 
 

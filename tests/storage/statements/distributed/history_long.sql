@@ -1,4 +1,5 @@
--- Sent when `messages.history` reads a whole branch of a thousand messages.
+-- Sent when `messages.history` reads a whole branch of a thousand messages. On PostgreSQL, they are too many
+-- for the one statement, so a snapshot reads table by table.
 WITH b AS (
   SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent, b.partial_seq,
     CASE
