@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
 from tests.storage.sent import Sent
 from tests.storage.statements import appends, drafts, reads
-from tests.storage.statements.layout import WIDTH, lay_out, same
+from tests.storage.statements.layout import WIDTH, lay_out, pattern, same
+from tests.storage.statements.rest import the_rest
 from tests.storage.statements.scene import Scene, noting
 
 FOLDER = Path(__file__).parent
 COMMAND = "python -m tests.storage.statements"
+_OF_REST = """calls of these kinds have other arguments than those of the other files. Each statement stands here once,
+in the order in which a run of all calls sends it first.
+"""
 Shape = Callable[[Scene], Awaitable[None]]
 
 
@@ -26,15 +30,23 @@ def shapes() -> Iterator[tuple[str, Shape]]:
 
 async def written(kind: str, url: str) -> dict[str, str]:
     """The text of each file of this kind of database."""
-    return {name: await _text(Scene(kind, url, f"{kind} {name}"), shape) for name, shape in shapes()}
+    sent = {name: await _sent(Scene(kind, url, f"{kind} {name}"), shape) for name, shape in shapes()}
+    texts = {name: _text(shape.__doc__ or "", sent[name]) for name, shape in shapes()}
+    known = {pattern(one.text) for found in sent.values() for one in found}
+    rest = {pattern(one.text): one for one in reversed(await _sent(Scene(kind, url, f"{kind} rest"), the_rest))}
+    texts["rest"] = _text(_OF_REST, [one for key, one in reversed(rest.items()) if key not in known])
+    return texts
 
 
-async def _text(scene: Scene, shape: Shape) -> str:
+async def _sent(scene: Scene, shape: Shape) -> list[Sent]:
     with noting(scene):
         await shape(scene)
-    assert shape.__doc__ is not None
-    when = textwrap.fill(f"Sent when {' '.join(shape.__doc__.split())}", WIDTH - 3)
-    return "\n".join([textwrap.indent(when, "-- "), *map(_statement, scene.sent)])
+    return scene.sent
+
+
+def _text(when: str, sent: Iterable[Sent]) -> str:
+    head = textwrap.fill(f"Sent when {' '.join(when.split())}", WIDTH - 3)
+    return "\n".join([textwrap.indent(head, "-- "), *map(_statement, sent)])
 
 
 def _statement(sent: Sent) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 WIDTH = 110
 _INDENT = "  "
 _TOKEN = re.compile(r"""\s+|'(?:[^']|'')*'|"(?:[^"]|"")*"|[$:?@]?\w+|::|[<>=!|~*+/%^&#-]+|.""", re.DOTALL)
+_NUMBER = re.compile(r"\$\d+")
+_AGAIN = re.compile(r"(\((?:[^()]|\([^()]*\))*\)|[$?](?:::\w+)?)(?:,\1)+")
 _QUERY = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "VALUES")
 _OPENINGS = {"WITH", "SELECT", "INSERT", "DELETE", "VALUES", "WHERE", "HAVING", "LIMIT", "OFFSET", "RETURNING"}
 _OPENINGS |= {"UNION", "EXCEPT", "WHEN", "ELSE"}
@@ -52,6 +54,14 @@ def lay_out(statement: str) -> str:
 def same(one: str, other: str) -> bool:
     """Whether two texts differ in nothing but the white space between their tokens."""
     return [token for token in tokens(one) if token != " "] == [token for token in tokens(other) if token != " "]
+
+
+def pattern(statement: str) -> str:
+    """What is the same of statements that differ in nothing but white space, the numbers of parameters, and how often
+    the same row or parameter stands in a list.
+    """
+    text = _NUMBER.sub("$", re.sub(r"\s+", "", statement.rstrip("; \n")))
+    return _AGAIN.sub(r"\1", text)
 
 
 def tokens(statement: str) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 import sqlglot
 
 from tests.storage.statements.files import stored
-from tests.storage.statements.layout import WIDTH, lay_out, same
+from tests.storage.statements.layout import WIDTH, lay_out, pattern, same
 from tests.storage.statements.scene import KINDS
 
 LONG = " AND ".join(f"column_{number} = ${number}" for number in range(12))
@@ -35,6 +35,23 @@ def test_lines_are_the_same_statement(statement: str, lines: list[str] | None) -
 @pytest.mark.parametrize("other", ["SELECT 'a'", "SELECT 'a  b'", "SELECT 'a b', 1", 'SELECT "a b"', "SELECT ('a b')"])
 def test_other_statements_are_not_the_same(other: str) -> None:
     assert not same("SELECT 'a b'", other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("INSERT INTO t VALUES ($1, f($2)), ($3, f($4))", "INSERT INTO t VALUES ($5, f($6))"),
+        ("SELECT 1 FROM t WHERE a IN (?, ?, ?)", "SELECT 1 FROM t\nWHERE a IN (?);"),
+        ("SELECT 1 WHERE a IN ($1::text, $2::text)", "SELECT 1 WHERE a IN ($9::text)"),
+    ],
+)
+def test_statements_that_differ_in_the_number_of_rows_have_a_pattern(one: str, other: str) -> None:
+    assert pattern(one) == pattern(other)
+
+
+@pytest.mark.parametrize("other", ["SELECT b FROM t", "SELECT a FROM t WHERE a = $1", "SELECT a, a FROM t"])
+def test_other_statements_have_other_patterns(other: str) -> None:
+    assert pattern("SELECT a FROM t") != pattern(other)
 
 
 def test_a_comment_is_refused() -> None:

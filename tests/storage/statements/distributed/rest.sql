@@ -1,0 +1,961 @@
+-- Sent when calls of these kinds have other arguments than those of the other files. Each statement stands
+-- here once, in the order in which a run of all calls sends it first.
+WITH near AS MATERIALIZED (
+  SELECT t.*, 100 + coalesce(octet_length(t.title), 0) + coalesce(octet_length(t.metadata), 0) AS row_bytes
+  FROM "chatledger".threads t
+  WHERE t.tenant_id = $1::VARCHAR COLLATE "C" AND t.user_id = $2::VARCHAR COLLATE "C"
+    AND t.thread_id = $3::VARCHAR COLLATE "C"
+),
+sized AS (
+  SELECT t.*, sum(row_bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total, count(*) OVER () AS rows_found
+  FROM near t
+),
+page AS MATERIALIZED (SELECT * FROM sized t WHERE true)
+SELECT t.thread_id, t.user_id, t.title, t.metadata, t.rules, t.active_branch, t.created_at, t.active_at,
+  t.kind, t.archived_at, t.revision, b.lineage, b.last_seq, b.absent, m.branch, m.seq,
+  CASE
+    substr(m.text, 1, 1)
+    WHEN '' THEN substr(m.text, 1, 1201)
+    WHEN '' THEN CASE WHEN octet_length(m.text) <= 8192 THEN m.text END
+    ELSE substr(m.text, 1, 200)
+  END, p.idx,
+  CASE
+    substr(p.text, 1, 1)
+    WHEN '' THEN substr(p.text, 1, 1201)
+    WHEN '' THEN CASE WHEN octet_length(p.text) <= 8192 THEN p.text END
+    ELSE substr(p.text, 1, 200)
+  END , t.row_bytes, t.rows_found
+FROM page t
+LEFT JOIN LATERAL (
+  SELECT *
+  FROM "chatledger".branches b
+  WHERE b.tenant_id = $1::VARCHAR COLLATE "C" AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+  LIMIT 1
+) b ON true
+LEFT JOIN LATERAL (
+  SELECT m.*
+  FROM (
+    SELECT (e.value->>0)::int AS branch, greatest((e.value->>1)::bigint, b.last_seq - 49) AS low,
+      least(coalesce((e.value->>2)::bigint, b.last_seq), b.last_seq) AS high
+    FROM json_array_elements(
+      CASE
+        WHEN b.lineage ~ '^[[][[][0-9]{1,9},[0-9]{1,18},([0-9]{1,18}|null)[]](,[[][0-9]{1,9},[0-9]{1,18},([0-9]{1,18}|null)[]])*[]]$' THEN b.lineage::json
+      END
+    ) AS e (value)
+    WHERE (e.value->>1)::bigint <= b.last_seq
+      AND coalesce((e.value->>2)::bigint, b.last_seq) > b.last_seq - 50
+  ) s
+  CROSS JOIN LATERAL (
+    SELECT m.*
+    FROM "chatledger".messages m
+    WHERE m.tenant_id = $1::VARCHAR COLLATE "C" AND m.thread_id = t.thread_id AND m.branch = s.branch
+      AND m.seq BETWEEN s.low AND s.high AND m.role IN ('user', 'assistant')
+      AND (
+        CASE
+          WHEN octet_length(m.text) > 200 THEN true
+          ELSE m.text <> '' AND m.text NOT LIKE '%:______________________________________=='
+        END
+        OR (
+          m.content_form = 'parts'
+          AND (
+            SELECT p.idx
+            FROM "chatledger".message_parts p
+            WHERE p.tenant_id = $1::VARCHAR COLLATE "C" AND p.thread_id = m.thread_id AND p.branch = m.branch
+              AND p.seq = m.seq AND p.channel = 'content' AND p.kind = 'text'
+              AND CASE
+                WHEN octet_length(p.text) > 200 THEN true
+                ELSE p.text <> '' AND p.text NOT LIKE '%:______________________________________=='
+              END
+            ORDER BY p.idx
+            LIMIT 1
+          ) IS NOT NULL
+        )
+      )
+    ORDER BY m.seq DESC
+    LIMIT 1
+  ) m
+  ORDER BY m.seq DESC
+  LIMIT 1
+) m ON true
+LEFT JOIN LATERAL (
+  SELECT p.idx, p.text
+  FROM "chatledger".message_parts p
+  WHERE p.tenant_id = $1::VARCHAR COLLATE "C" AND p.thread_id = m.thread_id AND p.branch = m.branch
+    AND p.seq = m.seq AND p.channel = 'content' AND p.kind = 'text'
+    AND CASE
+      WHEN octet_length(p.text) > 200 THEN true
+      ELSE p.text <> '' AND p.text NOT LIKE '%:______________________________________=='
+    END
+  ORDER BY p.idx
+  LIMIT 1
+) p ON m.content_form = 'parts';
+
+SELECT sized.thread_id, sized.title, sized.active_at, sized.created_at, sized.active_branch, sized.lineage,
+  sized.last_seq, sized.row_bytes, sized.rows_found
+FROM (
+  SELECT near.thread_id AS thread_id, near.title AS title, near.active_at AS active_at,
+    near.created_at AS created_at, near.active_branch AS active_branch, near.lineage AS lineage,
+    near.last_seq AS last_seq, coalesce(octet_length(near.lineage), $1::INTEGER)
+    + coalesce(octet_length(near.title), $2::INTEGER) + $3::INTEGER AS row_bytes,
+    sum(
+      coalesce(octet_length(near.lineage), $1::INTEGER) + coalesce(octet_length(near.title), $2::INTEGER)
+      + $3::INTEGER
+    ) OVER (
+      ORDER BY near.active_at DESC, near.thread_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER () AS rows_found
+  FROM (
+    SELECT chatledger.threads.thread_id AS thread_id, chatledger.threads.title AS title,
+      chatledger.threads.active_at AS active_at, chatledger.threads.created_at AS created_at,
+      chatledger.threads.active_branch AS active_branch, chatledger.branches.lineage AS lineage,
+      chatledger.branches.last_seq AS last_seq
+    FROM chatledger.threads
+    LEFT OUTER JOIN chatledger.branches ON chatledger.branches.tenant_id = chatledger.threads.tenant_id
+      AND chatledger.branches.thread_id = chatledger.threads.thread_id
+      AND chatledger.branches.branch = chatledger.threads.active_branch
+    WHERE chatledger.threads.tenant_id = $4::VARCHAR COLLATE "C"
+      AND chatledger.threads.user_id = $5::VARCHAR COLLATE "C"
+    ORDER BY chatledger.threads.active_at DESC, chatledger.threads.thread_id DESC
+    LIMIT $6::INTEGER
+  ) AS near
+) AS sized
+WHERE sized.total <= $7::INTEGER OR sized.total = sized.row_bytes
+ORDER BY sized.active_at DESC, sized.thread_id DESC;
+
+SELECT count(*)
+FROM "chatledger".threads t
+WHERE t.tenant_id = $1::VARCHAR COLLATE "C" AND t.user_id = $2::VARCHAR COLLATE "C" AND t.archived_at IS NULL;
+
+SELECT branch, seq, idx, target_branch, target_seq, message_id, body, digest
+FROM "chatledger".revisions
+WHERE tenant_id = $1 AND thread_id = $2 AND message_id = ANY($3::text[])
+ORDER BY created_at;
+
+SELECT count(CASE WHEN seq <= $1 THEN 1 END), max(CASE WHEN seq <= $1 THEN seq END), max(seq)
+FROM "chatledger".messages
+WHERE tenant_id = $2 AND thread_id = $3 AND branch = $4 AND seq BETWEEN $5 AND $6;
+
+SELECT seq, call_branch, call_seq, call_idx
+FROM "chatledger".tool_results
+WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq BETWEEN $4 AND $5;
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, content_form, text, call_count,
+  tool_call_id, seq
+)
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $7::text, $8::text, $9::text, $10::text,
+  $11::int, $12::text, $13::bigint
+),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $14::text, $15::text, $16::text,
+    $17::text, $18::int, $19::text, $20::bigint
+  ),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $21::text, $22::text, $23::text,
+    $24::text, $25::int, $26::text, $27::bigint
+  ),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $28::text, $29::text, $30::text,
+    $31::text, $32::int, $33::text, $34::bigint
+  ),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $35::text, $36::text, $37::text,
+    $38::text, $39::int, $40::text, $41::bigint
+  );
+
+SELECT chatledger.threads.thread_id, chatledger.threads.title, chatledger.threads.active_at,
+  chatledger.threads.created_at, chatledger.threads.active_branch, chatledger.branches.lineage,
+  chatledger.branches.last_seq
+FROM chatledger.threads
+LEFT OUTER JOIN chatledger.branches ON chatledger.branches.tenant_id = chatledger.threads.tenant_id
+  AND chatledger.branches.thread_id = chatledger.threads.thread_id
+  AND chatledger.branches.branch = chatledger.threads.active_branch
+WHERE chatledger.threads.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.threads.thread_id = $2::VARCHAR COLLATE "C";
+
+SELECT b.branch, b.last_seq, b.lineage, b.stamp
+FROM "chatledger".branches b
+WHERE b.tenant_id = $1 AND b.thread_id = $2 AND b.branch > $3
+ORDER BY b.branch
+LIMIT $4;
+
+SELECT g.branch, g.low, g.high,
+  (
+    SELECT min(m.seq)
+    FROM "chatledger".messages m
+    WHERE m.tenant_id = $1 AND m.thread_id = $2 AND m.branch = g.branch AND m.seq BETWEEN g.low AND g.high
+  )
+FROM unnest($3::int[], $4::bigint[], $5::bigint[]) AS g (branch, low, high);
+
+SELECT branch, message_id, role, name, content_form, text, reasoning_form, call_count, tool_call_id, is_error,
+  run_id, format, residual, response_metadata, custom_data, seq, state, violations, created_at
+FROM "chatledger".messages
+WHERE tenant_id = $1 AND thread_id = $2 AND branch = ANY($3::int[]) AND seq = ANY($4::bigint[])
+ORDER BY branch, seq;
+
+SELECT branch, seq, idx, channel, kind, text, body
+FROM "chatledger".message_parts
+WHERE tenant_id = $1 AND thread_id = $2 AND branch = ANY($3::int[]) AND seq = ANY($4::bigint[])
+ORDER BY branch, seq, idx;
+
+SELECT branch, seq, idx, call_id, name, arguments, arguments_form, extras
+FROM "chatledger".tool_calls
+WHERE tenant_id = $1 AND thread_id = $2 AND branch = ANY($3::int[]) AND seq = ANY($4::bigint[])
+ORDER BY branch, seq, idx;
+
+SELECT max(seq)
+FROM "chatledger".messages
+WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq BETWEEN $4 AND $5;
+
+SELECT chatledger.branches.tenant_id, chatledger.branches.thread_id, chatledger.branches.branch,
+  chatledger.branches.lineage, chatledger.branches.last_seq, chatledger.branches.stamp,
+  chatledger.branches.last_role, chatledger.branches.open_calls, chatledger.branches.partial_seq,
+  chatledger.branches.created_at, chatledger.branches.absent, chatledger.threads.active_branch
+FROM chatledger.branches
+JOIN chatledger.threads ON chatledger.branches.tenant_id = chatledger.threads.tenant_id
+  AND chatledger.branches.thread_id = chatledger.threads.thread_id
+WHERE chatledger.branches.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.branches.thread_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.branches.branch = chatledger.threads.active_branch;
+
+SELECT chatledger.branches.tenant_id, chatledger.branches.thread_id, chatledger.branches.branch,
+  chatledger.branches.lineage, chatledger.branches.last_seq, chatledger.branches.stamp,
+  chatledger.branches.last_role, chatledger.branches.open_calls, chatledger.branches.partial_seq,
+  chatledger.branches.created_at, chatledger.branches.absent, chatledger.threads.active_branch
+FROM chatledger.branches
+JOIN chatledger.threads ON chatledger.branches.tenant_id = chatledger.threads.tenant_id
+  AND chatledger.branches.thread_id = chatledger.threads.thread_id
+WHERE chatledger.branches.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.branches.thread_id = $2::VARCHAR COLLATE "C" AND chatledger.branches.branch = $3::INTEGER;
+
+SELECT chatledger.runs.tenant_id, chatledger.runs.run_id, chatledger.runs.thread_id, chatledger.runs.agent,
+  chatledger.runs.model, chatledger.runs.status, chatledger.runs.input, chatledger.runs.input_tokens,
+  chatledger.runs.output_tokens, chatledger.runs.total_tokens, chatledger.runs.usage_details,
+  chatledger.runs.cost, chatledger.runs.error, chatledger.runs.metadata, chatledger.runs.started_at,
+  chatledger.runs.ended_at
+FROM chatledger.runs
+WHERE chatledger.runs.tenant_id = $1::VARCHAR COLLATE "C" AND chatledger.runs.run_id = $2::VARCHAR COLLATE "C";
+
+SELECT sized.tenant_id, sized.run_id, sized.thread_id, sized.agent, sized.model, sized.status, sized.input,
+  sized.input_tokens, sized.output_tokens, sized.total_tokens, sized.usage_details, sized.cost, sized.error,
+  sized.metadata, sized.started_at, sized.ended_at, sized.row_bytes, sized.rows_found
+FROM (
+  SELECT near.tenant_id AS tenant_id, near.run_id AS run_id, near.thread_id AS thread_id, near.agent AS agent,
+    near.model AS model, near.status AS status, near.input AS input, near.input_tokens AS input_tokens,
+    near.output_tokens AS output_tokens, near.total_tokens AS total_tokens,
+    near.usage_details AS usage_details, near.cost AS cost, near.error AS error, near.metadata AS metadata,
+    near.started_at AS started_at, near.ended_at AS ended_at,
+    coalesce(octet_length(near.metadata), $1::INTEGER) + coalesce(octet_length(near.error), $2::INTEGER)
+    + coalesce(octet_length(near.usage_details), $3::INTEGER)
+    + coalesce(octet_length(near.input), $4::INTEGER) + coalesce(octet_length(near.status), $5::INTEGER)
+    + coalesce(octet_length(near.model), $6::INTEGER) + coalesce(octet_length(near.agent), $7::INTEGER)
+    + $8::INTEGER AS row_bytes,
+    sum(
+      coalesce(octet_length(near.metadata), $1::INTEGER) + coalesce(octet_length(near.error), $2::INTEGER)
+      + coalesce(octet_length(near.usage_details), $3::INTEGER)
+      + coalesce(octet_length(near.input), $4::INTEGER) + coalesce(octet_length(near.status), $5::INTEGER)
+      + coalesce(octet_length(near.model), $6::INTEGER) + coalesce(octet_length(near.agent), $7::INTEGER)
+      + $8::INTEGER
+    ) OVER (ORDER BY near.run_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS total,
+    count(*) OVER () AS rows_found
+  FROM (
+    SELECT chatledger.runs.tenant_id AS tenant_id, chatledger.runs.run_id AS run_id,
+      chatledger.runs.thread_id AS thread_id, chatledger.runs.agent AS agent, chatledger.runs.model AS model,
+      chatledger.runs.status AS status, chatledger.runs.input AS input,
+      chatledger.runs.input_tokens AS input_tokens, chatledger.runs.output_tokens AS output_tokens,
+      chatledger.runs.total_tokens AS total_tokens, chatledger.runs.usage_details AS usage_details,
+      chatledger.runs.cost AS cost, chatledger.runs.error AS error, chatledger.runs.metadata AS metadata,
+      chatledger.runs.started_at AS started_at, chatledger.runs.ended_at AS ended_at
+    FROM chatledger.runs
+    WHERE chatledger.runs.tenant_id = $9::VARCHAR COLLATE "C"
+      AND chatledger.runs.thread_id = $10::VARCHAR COLLATE "C"
+    ORDER BY chatledger.runs.run_id
+    LIMIT $11::INTEGER
+  ) AS near
+) AS sized
+WHERE sized.total <= $12::INTEGER OR sized.total = sized.row_bytes
+ORDER BY sized.run_id;
+
+SELECT sized.feedback_id, sized.run_id, sized.key, sized.score, sized.kwargs, sized.author, sized.source,
+  sized.created_at, sized.call_idx, sized.user_id, sized.retracted_at, sized.message_id, sized.row_bytes,
+  sized.rows_found
+FROM (
+  SELECT near.feedback_id AS feedback_id, near.run_id AS run_id, near.key AS key, near.score AS score,
+    near.kwargs AS kwargs, near.author AS author, near.source AS source, near.created_at AS created_at,
+    near.call_idx AS call_idx, near.user_id AS user_id, near.retracted_at AS retracted_at,
+    near.message_id AS message_id, coalesce(octet_length(near.source), $1::INTEGER)
+    + coalesce(octet_length(near.author), $2::INTEGER) + coalesce(octet_length(near.kwargs), $3::INTEGER)
+    + coalesce(octet_length(near.key), $4::INTEGER) + $5::INTEGER AS row_bytes,
+    sum(
+      coalesce(octet_length(near.source), $1::INTEGER) + coalesce(octet_length(near.author), $2::INTEGER)
+      + coalesce(octet_length(near.kwargs), $3::INTEGER) + coalesce(octet_length(near.key), $4::INTEGER)
+      + $5::INTEGER
+    ) OVER (
+      ORDER BY near.created_at DESC, near.feedback_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER () AS rows_found
+  FROM (
+    SELECT anon_1.feedback_id AS feedback_id, anon_1.run_id AS run_id, anon_1.key AS key,
+      anon_1.score AS score, anon_1.kwargs AS kwargs, anon_1.author AS author, anon_1.source AS source,
+      anon_1.created_at AS created_at, anon_1.call_idx AS call_idx, anon_1.user_id AS user_id,
+      anon_1.retracted_at AS retracted_at,
+      coalesce(anon_1.message_id, chatledger.messages.message_id) AS message_id
+    FROM (
+      SELECT anon_2.tenant_id AS tenant_id, anon_2.feedback_id AS feedback_id, anon_2.run_id AS run_id,
+        anon_2.key AS key, anon_2.score AS score, anon_2.kwargs AS kwargs, anon_2.author AS author,
+        anon_2.source AS source, anon_2.thread_id AS thread_id, anon_2.branch AS branch, anon_2.seq AS seq,
+        anon_2.idempotency_key AS idempotency_key, anon_2.created_at AS created_at,
+        anon_2.message_id AS message_id, anon_2.call_idx AS call_idx, anon_2.user_id AS user_id,
+        anon_2.retracted_at AS retracted_at
+      FROM (
+        SELECT chatledger.feedback.tenant_id AS tenant_id, chatledger.feedback.feedback_id AS feedback_id,
+          chatledger.feedback.run_id AS run_id, chatledger.feedback.key AS key,
+          chatledger.feedback.score AS score, chatledger.feedback.kwargs AS kwargs,
+          chatledger.feedback.author AS author, chatledger.feedback.source AS source,
+          chatledger.feedback.thread_id AS thread_id, chatledger.feedback.branch AS branch,
+          chatledger.feedback.seq AS seq, chatledger.feedback.idempotency_key AS idempotency_key,
+          chatledger.feedback.created_at AS created_at, chatledger.feedback.message_id AS message_id,
+          chatledger.feedback.call_idx AS call_idx, chatledger.feedback.user_id AS user_id,
+          chatledger.feedback.retracted_at AS retracted_at, chatledger.feedback.retracted_at AS retracted,
+          row_number() OVER (
+            PARTITION BY chatledger.feedback.run_id, chatledger.feedback.branch, chatledger.feedback.seq,
+            chatledger.feedback.call_idx, chatledger.feedback.key, chatledger.feedback.user_id
+            ORDER BY chatledger.feedback.created_at DESC, chatledger.feedback.feedback_id DESC
+          ) AS recency
+        FROM chatledger.feedback
+        WHERE chatledger.feedback.tenant_id = $6::VARCHAR COLLATE "C"
+      ) AS anon_2
+      WHERE anon_2.recency = $7::INTEGER AND anon_2.retracted IS NULL
+    ) AS anon_1
+    LEFT OUTER JOIN chatledger.messages ON chatledger.messages.tenant_id = $8::VARCHAR COLLATE "C"
+      AND anon_1.thread_id = chatledger.messages.thread_id AND anon_1.branch = chatledger.messages.branch
+      AND anon_1.seq = chatledger.messages.seq
+    ORDER BY anon_1.created_at DESC, anon_1.feedback_id DESC
+    LIMIT $9::INTEGER
+  ) AS near
+) AS sized
+WHERE sized.total <= $10::INTEGER OR sized.total = sized.row_bytes
+ORDER BY sized.created_at DESC, sized.feedback_id DESC;
+
+SELECT sized.feedback_id, sized.run_id, sized.key, sized.score, sized.kwargs, sized.author, sized.source,
+  sized.created_at, sized.call_idx, sized.user_id, sized.retracted_at, sized.message_id, sized.row_bytes,
+  sized.rows_found
+FROM (
+  SELECT near.feedback_id AS feedback_id, near.run_id AS run_id, near.key AS key, near.score AS score,
+    near.kwargs AS kwargs, near.author AS author, near.source AS source, near.created_at AS created_at,
+    near.call_idx AS call_idx, near.user_id AS user_id, near.retracted_at AS retracted_at,
+    near.message_id AS message_id, coalesce(octet_length(near.source), $1::INTEGER)
+    + coalesce(octet_length(near.author), $2::INTEGER) + coalesce(octet_length(near.kwargs), $3::INTEGER)
+    + coalesce(octet_length(near.key), $4::INTEGER) + $5::INTEGER AS row_bytes,
+    sum(
+      coalesce(octet_length(near.source), $1::INTEGER) + coalesce(octet_length(near.author), $2::INTEGER)
+      + coalesce(octet_length(near.kwargs), $3::INTEGER) + coalesce(octet_length(near.key), $4::INTEGER)
+      + $5::INTEGER
+    ) OVER (
+      ORDER BY near.created_at DESC, near.feedback_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER () AS rows_found
+  FROM (
+    SELECT anon_1.feedback_id AS feedback_id, anon_1.run_id AS run_id, anon_1.key AS key,
+      anon_1.score AS score, anon_1.kwargs AS kwargs, anon_1.author AS author, anon_1.source AS source,
+      anon_1.created_at AS created_at, anon_1.call_idx AS call_idx, anon_1.user_id AS user_id,
+      anon_1.retracted_at AS retracted_at,
+      coalesce(anon_1.message_id, chatledger.messages.message_id) AS message_id
+    FROM (
+      SELECT anon_2.tenant_id AS tenant_id, anon_2.feedback_id AS feedback_id, anon_2.run_id AS run_id,
+        anon_2.key AS key, anon_2.score AS score, anon_2.kwargs AS kwargs, anon_2.author AS author,
+        anon_2.source AS source, anon_2.thread_id AS thread_id, anon_2.branch AS branch, anon_2.seq AS seq,
+        anon_2.idempotency_key AS idempotency_key, anon_2.created_at AS created_at,
+        anon_2.message_id AS message_id, anon_2.call_idx AS call_idx, anon_2.user_id AS user_id,
+        anon_2.retracted_at AS retracted_at
+      FROM (
+        SELECT chatledger.feedback.tenant_id AS tenant_id, chatledger.feedback.feedback_id AS feedback_id,
+          chatledger.feedback.run_id AS run_id, chatledger.feedback.key AS key,
+          chatledger.feedback.score AS score, chatledger.feedback.kwargs AS kwargs,
+          chatledger.feedback.author AS author, chatledger.feedback.source AS source,
+          chatledger.feedback.thread_id AS thread_id, chatledger.feedback.branch AS branch,
+          chatledger.feedback.seq AS seq, chatledger.feedback.idempotency_key AS idempotency_key,
+          chatledger.feedback.created_at AS created_at, chatledger.feedback.message_id AS message_id,
+          chatledger.feedback.call_idx AS call_idx, chatledger.feedback.user_id AS user_id,
+          chatledger.feedback.retracted_at AS retracted_at, chatledger.feedback.retracted_at AS retracted,
+          row_number() OVER (
+            PARTITION BY chatledger.feedback.run_id, chatledger.feedback.branch, chatledger.feedback.seq,
+            chatledger.feedback.call_idx, chatledger.feedback.key, chatledger.feedback.user_id
+            ORDER BY chatledger.feedback.created_at DESC, chatledger.feedback.feedback_id DESC
+          ) AS recency
+        FROM chatledger.feedback
+        WHERE chatledger.feedback.tenant_id = $6::VARCHAR COLLATE "C"
+          AND chatledger.feedback.user_id = $7::VARCHAR COLLATE "C"
+          AND chatledger.feedback.run_id IN ($12::VARCHAR COLLATE "C")
+      ) AS anon_2
+      WHERE anon_2.recency = $8::INTEGER AND anon_2.retracted IS NULL
+    ) AS anon_1
+    LEFT OUTER JOIN chatledger.messages ON chatledger.messages.tenant_id = $9::VARCHAR COLLATE "C"
+      AND anon_1.thread_id = chatledger.messages.thread_id AND anon_1.branch = chatledger.messages.branch
+      AND anon_1.seq = chatledger.messages.seq
+    ORDER BY anon_1.created_at DESC, anon_1.feedback_id DESC
+    LIMIT $10::INTEGER
+  ) AS near
+) AS sized
+WHERE sized.total <= $11::INTEGER OR sized.total = sized.row_bytes
+ORDER BY sized.created_at DESC, sized.feedback_id DESC;
+
+SELECT sized.feedback_id, sized.run_id, sized.key, sized.score, sized.kwargs, sized.author, sized.source,
+  sized.created_at, sized.call_idx, sized.user_id, sized.retracted_at, sized.message_id, sized.row_bytes,
+  sized.rows_found
+FROM (
+  SELECT near.feedback_id AS feedback_id, near.run_id AS run_id, near.key AS key, near.score AS score,
+    near.kwargs AS kwargs, near.author AS author, near.source AS source, near.created_at AS created_at,
+    near.call_idx AS call_idx, near.user_id AS user_id, near.retracted_at AS retracted_at,
+    near.message_id AS message_id, coalesce(octet_length(near.source), $1::INTEGER)
+    + coalesce(octet_length(near.author), $2::INTEGER) + coalesce(octet_length(near.kwargs), $3::INTEGER)
+    + coalesce(octet_length(near.key), $4::INTEGER) + $5::INTEGER AS row_bytes,
+    sum(
+      coalesce(octet_length(near.source), $1::INTEGER) + coalesce(octet_length(near.author), $2::INTEGER)
+      + coalesce(octet_length(near.kwargs), $3::INTEGER) + coalesce(octet_length(near.key), $4::INTEGER)
+      + $5::INTEGER
+    ) OVER (
+      ORDER BY near.created_at DESC, near.feedback_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER () AS rows_found
+  FROM (
+    SELECT anon_1.feedback_id AS feedback_id, anon_1.run_id AS run_id, anon_1.key AS key,
+      anon_1.score AS score, anon_1.kwargs AS kwargs, anon_1.author AS author, anon_1.source AS source,
+      anon_1.created_at AS created_at, anon_1.call_idx AS call_idx, anon_1.user_id AS user_id,
+      anon_1.retracted_at AS retracted_at,
+      coalesce(anon_1.message_id, chatledger.messages.message_id) AS message_id
+    FROM (
+      SELECT anon_2.tenant_id AS tenant_id, anon_2.feedback_id AS feedback_id, anon_2.run_id AS run_id,
+        anon_2.key AS key, anon_2.score AS score, anon_2.kwargs AS kwargs, anon_2.author AS author,
+        anon_2.source AS source, anon_2.thread_id AS thread_id, anon_2.branch AS branch, anon_2.seq AS seq,
+        anon_2.idempotency_key AS idempotency_key, anon_2.created_at AS created_at,
+        anon_2.message_id AS message_id, anon_2.call_idx AS call_idx, anon_2.user_id AS user_id,
+        anon_2.retracted_at AS retracted_at
+      FROM (
+        SELECT chatledger.feedback.tenant_id AS tenant_id, chatledger.feedback.feedback_id AS feedback_id,
+          chatledger.feedback.run_id AS run_id, chatledger.feedback.key AS key,
+          chatledger.feedback.score AS score, chatledger.feedback.kwargs AS kwargs,
+          chatledger.feedback.author AS author, chatledger.feedback.source AS source,
+          chatledger.feedback.thread_id AS thread_id, chatledger.feedback.branch AS branch,
+          chatledger.feedback.seq AS seq, chatledger.feedback.idempotency_key AS idempotency_key,
+          chatledger.feedback.created_at AS created_at, chatledger.feedback.message_id AS message_id,
+          chatledger.feedback.call_idx AS call_idx, chatledger.feedback.user_id AS user_id,
+          chatledger.feedback.retracted_at AS retracted_at, chatledger.feedback.retracted_at AS retracted,
+          row_number() OVER (
+            PARTITION BY chatledger.feedback.run_id, chatledger.feedback.branch, chatledger.feedback.seq,
+            chatledger.feedback.call_idx, chatledger.feedback.key, chatledger.feedback.user_id
+            ORDER BY chatledger.feedback.created_at DESC, chatledger.feedback.feedback_id DESC
+          ) AS recency
+        FROM chatledger.feedback
+        WHERE chatledger.feedback.tenant_id = $6::VARCHAR COLLATE "C"
+          AND chatledger.feedback.key = $7::VARCHAR
+          AND chatledger.feedback.run_id IN (
+            SELECT chatledger.runs.run_id
+            FROM chatledger.runs
+            WHERE chatledger.runs.tenant_id = $8::VARCHAR COLLATE "C"
+              AND chatledger.runs.tenant_id = $9::VARCHAR COLLATE "C"
+              AND chatledger.runs.thread_id = $10::VARCHAR COLLATE "C"
+          )
+      ) AS anon_2
+      WHERE anon_2.recency = $11::INTEGER AND anon_2.retracted IS NULL
+    ) AS anon_1
+    LEFT OUTER JOIN chatledger.messages ON chatledger.messages.tenant_id = $12::VARCHAR COLLATE "C"
+      AND anon_1.thread_id = chatledger.messages.thread_id AND anon_1.branch = chatledger.messages.branch
+      AND anon_1.seq = chatledger.messages.seq
+    ORDER BY anon_1.created_at DESC, anon_1.feedback_id DESC
+    LIMIT $13::INTEGER
+  ) AS near
+) AS sized
+WHERE sized.total <= $14::INTEGER OR sized.total = sized.row_bytes
+ORDER BY sized.created_at DESC, sized.feedback_id DESC;
+
+SELECT sized.feedback_id, sized.run_id, sized.key, sized.score, sized.kwargs, sized.author, sized.source,
+  sized.created_at, sized.call_idx, sized.user_id, sized.retracted_at, sized.message_id, sized.row_bytes,
+  sized.rows_found
+FROM (
+  SELECT near.feedback_id AS feedback_id, near.run_id AS run_id, near.key AS key, near.score AS score,
+    near.kwargs AS kwargs, near.author AS author, near.source AS source, near.created_at AS created_at,
+    near.call_idx AS call_idx, near.user_id AS user_id, near.retracted_at AS retracted_at,
+    near.message_id AS message_id, coalesce(octet_length(near.source), $1::INTEGER)
+    + coalesce(octet_length(near.author), $2::INTEGER) + coalesce(octet_length(near.kwargs), $3::INTEGER)
+    + coalesce(octet_length(near.key), $4::INTEGER) + $5::INTEGER AS row_bytes,
+    sum(
+      coalesce(octet_length(near.source), $1::INTEGER) + coalesce(octet_length(near.author), $2::INTEGER)
+      + coalesce(octet_length(near.kwargs), $3::INTEGER) + coalesce(octet_length(near.key), $4::INTEGER)
+      + $5::INTEGER
+    ) OVER (
+      ORDER BY near.created_at DESC, near.feedback_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER () AS rows_found
+  FROM (
+    SELECT chatledger.feedback.feedback_id AS feedback_id, chatledger.feedback.run_id AS run_id,
+      chatledger.feedback.key AS key, chatledger.feedback.score AS score,
+      chatledger.feedback.kwargs AS kwargs, chatledger.feedback.author AS author,
+      chatledger.feedback.source AS source, chatledger.feedback.created_at AS created_at,
+      chatledger.feedback.call_idx AS call_idx, chatledger.feedback.user_id AS user_id,
+      chatledger.feedback.retracted_at AS retracted_at,
+      coalesce(chatledger.feedback.message_id, chatledger.messages.message_id) AS message_id
+    FROM chatledger.feedback
+    LEFT OUTER JOIN chatledger.messages ON chatledger.messages.tenant_id = $6::VARCHAR COLLATE "C"
+      AND chatledger.feedback.thread_id = chatledger.messages.thread_id
+      AND chatledger.feedback.branch = chatledger.messages.branch
+      AND chatledger.feedback.seq = chatledger.messages.seq
+    WHERE chatledger.feedback.tenant_id = $7::VARCHAR COLLATE "C"
+    ORDER BY chatledger.feedback.created_at DESC, chatledger.feedback.feedback_id DESC
+    LIMIT $8::INTEGER
+  ) AS near
+) AS sized
+WHERE sized.total <= $9::INTEGER OR sized.total = sized.row_bytes
+ORDER BY sized.created_at DESC, sized.feedback_id DESC;
+
+SELECT sized.feedback_id, sized.run_id, sized.key, sized.score, sized.kwargs, sized.author, sized.source,
+  sized.created_at, sized.call_idx, sized.user_id, sized.retracted_at, sized.message_id, sized.row_bytes,
+  sized.rows_found
+FROM (
+  SELECT near.feedback_id AS feedback_id, near.run_id AS run_id, near.key AS key, near.score AS score,
+    near.kwargs AS kwargs, near.author AS author, near.source AS source, near.created_at AS created_at,
+    near.call_idx AS call_idx, near.user_id AS user_id, near.retracted_at AS retracted_at,
+    near.message_id AS message_id, coalesce(octet_length(near.source), $1::INTEGER)
+    + coalesce(octet_length(near.author), $2::INTEGER) + coalesce(octet_length(near.kwargs), $3::INTEGER)
+    + coalesce(octet_length(near.key), $4::INTEGER) + $5::INTEGER AS row_bytes,
+    sum(
+      coalesce(octet_length(near.source), $1::INTEGER) + coalesce(octet_length(near.author), $2::INTEGER)
+      + coalesce(octet_length(near.kwargs), $3::INTEGER) + coalesce(octet_length(near.key), $4::INTEGER)
+      + $5::INTEGER
+    ) OVER (
+      ORDER BY near.created_at DESC, near.feedback_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER () AS rows_found
+  FROM (
+    SELECT chatledger.feedback.feedback_id AS feedback_id, chatledger.feedback.run_id AS run_id,
+      chatledger.feedback.key AS key, chatledger.feedback.score AS score,
+      chatledger.feedback.kwargs AS kwargs, chatledger.feedback.author AS author,
+      chatledger.feedback.source AS source, chatledger.feedback.created_at AS created_at,
+      chatledger.feedback.call_idx AS call_idx, chatledger.feedback.user_id AS user_id,
+      chatledger.feedback.retracted_at AS retracted_at,
+      coalesce(chatledger.feedback.message_id, chatledger.messages.message_id) AS message_id
+    FROM chatledger.feedback
+    LEFT OUTER JOIN chatledger.messages ON chatledger.messages.tenant_id = $6::VARCHAR COLLATE "C"
+      AND chatledger.feedback.thread_id = chatledger.messages.thread_id
+      AND chatledger.feedback.branch = chatledger.messages.branch
+      AND chatledger.feedback.seq = chatledger.messages.seq
+    WHERE chatledger.feedback.tenant_id = $7::VARCHAR COLLATE "C"
+      AND chatledger.feedback.run_id IN ($10::VARCHAR COLLATE "C")
+    ORDER BY chatledger.feedback.created_at DESC, chatledger.feedback.feedback_id DESC
+    LIMIT $8::INTEGER
+  ) AS near
+) AS sized
+WHERE sized.total <= $9::INTEGER OR sized.total = sized.row_bytes
+ORDER BY sized.created_at DESC, sized.feedback_id DESC;
+
+SELECT sized.feedback_id, sized.run_id, sized.key, sized.score, sized.kwargs, sized.author, sized.source,
+  sized.created_at, sized.call_idx, sized.user_id, sized.retracted_at, sized.message_id, sized.row_bytes,
+  sized.rows_found
+FROM (
+  SELECT near.feedback_id AS feedback_id, near.run_id AS run_id, near.key AS key, near.score AS score,
+    near.kwargs AS kwargs, near.author AS author, near.source AS source, near.created_at AS created_at,
+    near.call_idx AS call_idx, near.user_id AS user_id, near.retracted_at AS retracted_at,
+    near.message_id AS message_id, coalesce(octet_length(near.source), $1::INTEGER)
+    + coalesce(octet_length(near.author), $2::INTEGER) + coalesce(octet_length(near.kwargs), $3::INTEGER)
+    + coalesce(octet_length(near.key), $4::INTEGER) + $5::INTEGER AS row_bytes,
+    sum(
+      coalesce(octet_length(near.source), $1::INTEGER) + coalesce(octet_length(near.author), $2::INTEGER)
+      + coalesce(octet_length(near.kwargs), $3::INTEGER) + coalesce(octet_length(near.key), $4::INTEGER)
+      + $5::INTEGER
+    ) OVER (
+      ORDER BY near.created_at DESC, near.feedback_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER () AS rows_found
+  FROM (
+    SELECT chatledger.feedback.feedback_id AS feedback_id, chatledger.feedback.run_id AS run_id,
+      chatledger.feedback.key AS key, chatledger.feedback.score AS score,
+      chatledger.feedback.kwargs AS kwargs, chatledger.feedback.author AS author,
+      chatledger.feedback.source AS source, chatledger.feedback.created_at AS created_at,
+      chatledger.feedback.call_idx AS call_idx, chatledger.feedback.user_id AS user_id,
+      chatledger.feedback.retracted_at AS retracted_at,
+      coalesce(chatledger.feedback.message_id, chatledger.messages.message_id) AS message_id
+    FROM chatledger.feedback
+    LEFT OUTER JOIN chatledger.messages ON chatledger.messages.tenant_id = $6::VARCHAR COLLATE "C"
+      AND chatledger.feedback.thread_id = chatledger.messages.thread_id
+      AND chatledger.feedback.branch = chatledger.messages.branch
+      AND chatledger.feedback.seq = chatledger.messages.seq
+    WHERE chatledger.feedback.tenant_id = $7::VARCHAR COLLATE "C"
+      AND chatledger.feedback.run_id IN (
+        SELECT chatledger.runs.run_id
+        FROM chatledger.runs
+        WHERE chatledger.runs.tenant_id = $8::VARCHAR COLLATE "C"
+          AND chatledger.runs.tenant_id = $9::VARCHAR COLLATE "C"
+          AND chatledger.runs.thread_id = $10::VARCHAR COLLATE "C"
+      )
+    ORDER BY chatledger.feedback.created_at DESC, chatledger.feedback.feedback_id DESC
+    LIMIT $11::INTEGER
+  ) AS near
+) AS sized
+WHERE sized.total <= $12::INTEGER OR sized.total = sized.row_bytes
+ORDER BY sized.created_at DESC, sized.feedback_id DESC;
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, text, seq
+)
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $7::text, $8::text, $9::text, $10::bigint
+);
+
+SELECT min(x.seq), max(x.seq), count(*)
+FROM (
+  SELECT seq
+  FROM "chatledger".messages
+  WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq BETWEEN $4 AND $5
+  ORDER BY seq ASC
+  LIMIT $6
+) AS x;
+
+SELECT min(x.seq), max(x.seq), count(*)
+FROM (
+  SELECT seq
+  FROM "chatledger".messages
+  WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq BETWEEN $4 AND $5
+  ORDER BY seq DESC
+  LIMIT $6
+) AS x;
+
+SELECT seq, kind, count(*), min(target_branch), min(target_seq), min(message_id)
+FROM "chatledger".revisions
+WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq > $4 AND seq <= $5
+GROUP BY seq, kind
+ORDER BY seq
+LIMIT $6;
+
+SELECT chatledger.branches.branch, chatledger.branches.last_seq
+FROM chatledger.branches
+WHERE chatledger.branches.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.branches.thread_id = $2::VARCHAR COLLATE "C" AND chatledger.branches.branch IN ($3::INTEGER)
+ORDER BY chatledger.branches.branch;
+
+SELECT chatledger.kv.kind, chatledger.kv.scope_id, chatledger.kv.namespace, chatledger.kv.key,
+  chatledger.kv.version, chatledger.kv.updated_at, chatledger.kv.value AS value
+FROM chatledger.kv
+WHERE chatledger.kv.tenant_id = $1::VARCHAR COLLATE "C" AND chatledger.kv.kind = $2::VARCHAR
+  AND chatledger.kv.scope_id = $3::VARCHAR COLLATE "C" AND chatledger.kv.namespace = $4::VARCHAR COLLATE "C"
+  AND chatledger.kv.key = $5::VARCHAR COLLATE "C";
+
+SELECT chatledger.kv.kind, chatledger.kv.scope_id, chatledger.kv.namespace, chatledger.kv.key,
+  chatledger.kv.version, chatledger.kv.updated_at, chatledger.kv.value AS value, sized.row_bytes,
+  sized.rows_found
+FROM chatledger.kv
+JOIN (
+  SELECT first.kind AS kind, first.scope_id AS scope_id, first.namespace AS namespace, first.key AS key,
+    first.number AS number, first.row_bytes AS row_bytes,
+    sum(first.row_bytes) OVER (
+      ORDER BY first.number, first.kind, first.scope_id,
+        first.namespace ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER (PARTITION BY first.kind, first.scope_id, first.namespace) AS rows_found
+  FROM (
+    SELECT near.kind AS kind, near.scope_id AS scope_id, near.namespace AS namespace, near.key AS key,
+      near.number AS number, near.row_bytes AS row_bytes
+    FROM (
+      SELECT chatledger.kv.kind AS kind, chatledger.kv.scope_id AS scope_id,
+        chatledger.kv.namespace AS namespace, chatledger.kv.key AS key,
+        row_number() OVER (
+          PARTITION BY chatledger.kv.kind, chatledger.kv.scope_id, chatledger.kv.namespace
+          ORDER BY chatledger.kv.key
+        ) AS number, coalesce(octet_length(chatledger.kv.value), $1::INTEGER) + $2::INTEGER AS row_bytes
+      FROM chatledger.kv
+      WHERE chatledger.kv.tenant_id = $3::VARCHAR COLLATE "C" AND chatledger.kv.kind = $4::VARCHAR
+        AND chatledger.kv.namespace = $5::VARCHAR COLLATE "C"
+        AND chatledger.kv.scope_id IN ($11::VARCHAR COLLATE "C", $12::VARCHAR COLLATE "C")
+    ) AS near
+    WHERE near.number <= $6::INTEGER
+  ) AS first
+) AS sized ON chatledger.kv.tenant_id = $7::VARCHAR COLLATE "C" AND chatledger.kv.kind = sized.kind
+  AND chatledger.kv.scope_id = sized.scope_id AND chatledger.kv.namespace = sized.namespace
+  AND chatledger.kv.key = sized.key
+WHERE sized.number <= $8::INTEGER AND (sized.total <= $9::INTEGER OR sized.number = $10::INTEGER)
+ORDER BY chatledger.kv.key;
+
+SELECT chatledger.kv.kind, chatledger.kv.scope_id, chatledger.kv.namespace, chatledger.kv.key,
+  chatledger.kv.version, chatledger.kv.updated_at, chatledger.kv.value AS value, sized.row_bytes,
+  sized.rows_found
+FROM chatledger.kv
+JOIN (
+  SELECT first.kind AS kind, first.scope_id AS scope_id, first.namespace AS namespace, first.key AS key,
+    first.number AS number, first.row_bytes AS row_bytes,
+    sum(first.row_bytes) OVER (
+      ORDER BY first.number, first.kind, first.scope_id,
+        first.namespace ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS total, count(*) OVER (PARTITION BY first.kind, first.scope_id, first.namespace) AS rows_found
+  FROM (
+    SELECT near.kind AS kind, near.scope_id AS scope_id, near.namespace AS namespace, near.key AS key,
+      near.number AS number, near.row_bytes AS row_bytes
+    FROM (
+      SELECT chatledger.kv.kind AS kind, chatledger.kv.scope_id AS scope_id,
+        chatledger.kv.namespace AS namespace, chatledger.kv.key AS key,
+        row_number() OVER (
+          PARTITION BY chatledger.kv.kind, chatledger.kv.scope_id, chatledger.kv.namespace
+          ORDER BY chatledger.kv.key
+        ) AS number, coalesce(octet_length(chatledger.kv.value), $1::INTEGER) + $2::INTEGER AS row_bytes
+      FROM chatledger.kv
+      WHERE chatledger.kv.tenant_id = $3::VARCHAR COLLATE "C" AND chatledger.kv.kind = $4::VARCHAR
+        AND chatledger.kv.namespace = $5::VARCHAR COLLATE "C"
+        AND chatledger.kv.scope_id IN ($11::VARCHAR COLLATE "C")
+    ) AS near
+    WHERE near.number <= $6::INTEGER
+  ) AS first
+) AS sized ON chatledger.kv.tenant_id = $7::VARCHAR COLLATE "C" AND chatledger.kv.kind = sized.kind
+  AND chatledger.kv.scope_id = sized.scope_id AND chatledger.kv.namespace = sized.namespace
+  AND chatledger.kv.key = sized.key
+WHERE sized.number <= $8::INTEGER AND (sized.total <= $9::INTEGER OR sized.number = $10::INTEGER)
+ORDER BY chatledger.kv.key;
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+)
+SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::text, $3::timestamptz, u.*
+FROM "chatledger".branches AS b, unnest($4::text[], $5::text[], $6::text[], $7::bigint[]) AS u
+WHERE b.tenant_id = $8 AND b.thread_id = $9 AND b.branch = $10;
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, content_form, call_count, run_id, state, created_at, message_id, role, text,
+  seq
+)
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::int, $6::text, $7::text, $8::timestamptz, $9::text, $10::text,
+  $11::text, $12::bigint
+);
+
+INSERT INTO "chatledger".tool_calls (
+  tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+)
+VALUES ($1::text, $2::text, $3::int, $4::text, $5::text, $6::bigint, $7::int, $8::text, $9::text);
+
+UPDATE "chatledger".runs
+SET status = 'cancelled', error = $1, ended_at = $2
+WHERE tenant_id = $3 AND run_id = $4 AND ended_at IS NULL;
+
+INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
+VALUES ($1::text, $2::text, $3::text, $4::timestamptz, $5::text),
+  ($1::text, $2::text, $3::text, $4::timestamptz, $6::text)
+ON CONFLICT DO NOTHING;
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, content_form, created_at, message_id, role, name, text, tool_call_id,
+  is_error, run_id, seq, state
+)
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $6::text, $7::text, $8::text, $9::text, $10::text,
+  $11::boolean, $12::text, $13::bigint, $14::text
+),
+  (
+    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $15::text, $16::text, $17::text, $18::text,
+    $19::text, $20::boolean, $21::text, $22::bigint, $23::text
+  );
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, content_form, call_count, state, created_at, message_id, role, text, seq
+)
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::int, $6::text, $7::timestamptz, $8::text, $9::text, $10::text,
+  $11::bigint
+);
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, content_form, tool_call_id, run_id, state, created_at, message_id, role, text,
+  seq
+)
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::text, $8::timestamptz, $9::text, $10::text,
+  $11::text, $12::bigint
+);
+
+INSERT INTO "chatledger".messages (
+  tenant_id, thread_id, branch, content_form, call_count, run_id, format, residual, state, created_at,
+  message_id, role, text, seq
+)
+VALUES (
+  $1::text, $2::text, $3::int, $4::text, $5::int, $6::text, $7::text, $8::text, $9::text, $10::timestamptz,
+  $11::text, $12::text, $13::text, $14::bigint
+);
+
+INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text, body)
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text, $9::text),
+  ($1::text, $2::text, $3::int, $10::bigint, $11::int, $12::text, $13::text, $14::text, $15::text)
+ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET channel = excluded.channel,
+  kind = excluded.kind, text = excluded.text, body = excluded.body;
+
+SAVEPOINT sa_savepoint_2;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_2;
+
+SAVEPOINT sa_savepoint_3;
+
+RELEASE SAVEPOINT sa_savepoint_3;
+
+SAVEPOINT sa_savepoint_4;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_4;
+
+SAVEPOINT sa_savepoint_5;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_5;
+
+SAVEPOINT sa_savepoint_6;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_6;
+
+SAVEPOINT sa_savepoint_7;
+
+RELEASE SAVEPOINT sa_savepoint_7;
+
+SAVEPOINT sa_savepoint_8;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_8;
+
+SAVEPOINT sa_savepoint_9;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_9;
+
+SAVEPOINT sa_savepoint_10;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_10;
+
+SAVEPOINT sa_savepoint_11;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_11;
+
+SAVEPOINT sa_savepoint_12;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_12;
+
+SAVEPOINT sa_savepoint_13;
+
+RELEASE SAVEPOINT sa_savepoint_13;
+
+SAVEPOINT sa_savepoint_14;
+
+RELEASE SAVEPOINT sa_savepoint_14;
+
+SAVEPOINT sa_savepoint_15;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_15;
+
+SAVEPOINT sa_savepoint_16;
+
+RELEASE SAVEPOINT sa_savepoint_16;
+
+SAVEPOINT sa_savepoint_17;
+
+RELEASE SAVEPOINT sa_savepoint_17;
+
+SAVEPOINT sa_savepoint_18;
+
+RELEASE SAVEPOINT sa_savepoint_18;
+
+SAVEPOINT sa_savepoint_19;
+
+RELEASE SAVEPOINT sa_savepoint_19;
+
+SAVEPOINT sa_savepoint_20;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_20;
+
+SAVEPOINT sa_savepoint_21;
+
+RELEASE SAVEPOINT sa_savepoint_21;
+
+SAVEPOINT sa_savepoint_22;
+
+RELEASE SAVEPOINT sa_savepoint_22;
+
+SAVEPOINT sa_savepoint_23;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_23;
+
+SAVEPOINT sa_savepoint_24;
+
+ROLLBACK TO SAVEPOINT sa_savepoint_24;
+
+SAVEPOINT sa_savepoint_25;
+
+RELEASE SAVEPOINT sa_savepoint_25;
+
+SAVEPOINT sa_savepoint_26;
+
+RELEASE SAVEPOINT sa_savepoint_26;
+
+SAVEPOINT sa_savepoint_27;
+
+RELEASE SAVEPOINT sa_savepoint_27;
+
+SAVEPOINT sa_savepoint_28;
+
+RELEASE SAVEPOINT sa_savepoint_28;
+
+SAVEPOINT sa_savepoint_29;
+
+RELEASE SAVEPOINT sa_savepoint_29;
+
+SAVEPOINT sa_savepoint_30;
+
+RELEASE SAVEPOINT sa_savepoint_30;
+
+SAVEPOINT sa_savepoint_31;
+
+RELEASE SAVEPOINT sa_savepoint_31;
+
+SAVEPOINT sa_savepoint_32;
+
+RELEASE SAVEPOINT sa_savepoint_32;
+
+SAVEPOINT sa_savepoint_33;
+
+RELEASE SAVEPOINT sa_savepoint_33;
+
+SAVEPOINT sa_savepoint_34;
+
+RELEASE SAVEPOINT sa_savepoint_34;
+
+SAVEPOINT sa_savepoint_35;
+
+RELEASE SAVEPOINT sa_savepoint_35;
+
+SAVEPOINT sa_savepoint_36;
+
+RELEASE SAVEPOINT sa_savepoint_36;
+
+SAVEPOINT sa_savepoint_37;
+
+RELEASE SAVEPOINT sa_savepoint_37;
+
+SAVEPOINT sa_savepoint_38;
+
+RELEASE SAVEPOINT sa_savepoint_38;
+
+SAVEPOINT sa_savepoint_39;
+
+RELEASE SAVEPOINT sa_savepoint_39;
+
+SAVEPOINT sa_savepoint_40;
+
+RELEASE SAVEPOINT sa_savepoint_40;
+
+SAVEPOINT sa_savepoint_41;
+
+RELEASE SAVEPOINT sa_savepoint_41;
+
+SAVEPOINT sa_savepoint_42;
+
+RELEASE SAVEPOINT sa_savepoint_42;
+
+SAVEPOINT sa_savepoint_43;
+
+RELEASE SAVEPOINT sa_savepoint_43;
+
+SAVEPOINT sa_savepoint_44;
+
+RELEASE SAVEPOINT sa_savepoint_44;
+
+SAVEPOINT sa_savepoint_45;
+
+RELEASE SAVEPOINT sa_savepoint_45;
+
+SAVEPOINT sa_savepoint_46;
+
+RELEASE SAVEPOINT sa_savepoint_46;
+
+SAVEPOINT sa_savepoint_47;
+
+RELEASE SAVEPOINT sa_savepoint_47;
