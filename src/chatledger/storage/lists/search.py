@@ -22,8 +22,8 @@ from chatledger.storage.drivers.sql import ReadSql, Row
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
 from chatledger.storage.lists.bounded import fetch_rows
 from chatledger.storage.lists.cursors import read_cursor, write_cursor
-from chatledger.storage.lists.search_rows import BatchRows, MessageRow
-from chatledger.storage.lists.search_scan import Piece, Scan, SearchedThread, SearchedTo, SearchRequest
+from chatledger.storage.lists.search_rows import BatchRows, SearchedRow
+from chatledger.storage.lists.search_scan import Scan, SearchedThread, SearchedTo, SearchPiece, SearchRequest
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
 from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.columns import Key, Moment, can_decode
@@ -40,7 +40,7 @@ def search(sql: ReadSql, request: SearchRequest, cursor: str | None) -> Page[Hit
     """Raises InvalidCursor, and ThreadNotFound for `thread_id`."""
     scan = Scan(sql, request, before=request.query.work)
     start = None if cursor is None else _read_place(request, cursor)
-    pieces: Iterator[Piece] = _pieces(scan, start)
+    pieces: Iterator[SearchPiece] = _pieces(scan, start)
     size = _FIRST
     while batch := _take(scan, pieces, size):
         rows = BatchRows(scan, batch)
@@ -70,7 +70,7 @@ def _write_place(request: SearchRequest, place: SearchedTo) -> str:
     return write_cursor(request.name, place.active_at, place.thread_id, str(place.seq))
 
 
-def _end(batch: Sequence[Piece]) -> SearchedTo:
+def _end(batch: Sequence[SearchPiece]) -> SearchedTo:
     thread, segment = batch[-1]
     return SearchedTo(thread.active_at, thread.thread_id, thread.last_seq + 1 if segment is None else segment.first)
 
@@ -149,21 +149,21 @@ def _to_found(tenant: Tenant, row: RowMapping | Mapping[str, Any]) -> SearchedTh
 # --- Batches ----------------------------------------------------------------------------------------------------------
 
 
-def _pieces(scan: Scan, start: SearchedTo | None) -> Iterator[Piece]:
+def _pieces(scan: Scan, start: SearchedTo | None) -> Iterator[SearchPiece]:
     """What is to be read, from the newest thread to the oldest, each from its end."""
     for thread in chain.from_iterable(_thread_batches(scan, start)):
         last = thread.last_seq
         if start is not None and thread.thread_id == start.thread_id:
             last = start.seq - 1  # the title comes first, so it has been looked at
         elif scan.request.threads:
-            yield Piece(thread, None)
+            yield SearchPiece(thread, None)
         for segment in reversed(cut(thread.segments, 1, last)):
             for high in range(segment.last, segment.first - 1, -_FIRST):
-                yield Piece(thread, Segment(segment.branch, max(high - _FIRST + 1, segment.first), high))
+                yield SearchPiece(thread, Segment(segment.branch, max(high - _FIRST + 1, segment.first), high))
 
 
-def _take(scan: Scan, pieces: Iterator[Piece], size: int) -> list[Piece]:
-    batch: list[Piece] = []
+def _take(scan: Scan, pieces: Iterator[SearchPiece], size: int) -> list[SearchPiece]:
+    batch: list[SearchPiece] = []
     for piece in pieces:
         if not (scan.request.threads and piece.thread.thread_id in scan.hit_threads):
             batch.append(piece)
@@ -173,7 +173,7 @@ def _take(scan: Scan, pieces: Iterator[Piece], size: int) -> list[Piece]:
     return batch
 
 
-def _found(scan: Scan, batch: Sequence[Piece], rows: BatchRows) -> list[tuple[Hit, SearchedTo]]:
+def _found(scan: Scan, batch: Sequence[SearchPiece], rows: BatchRows) -> list[tuple[Hit, SearchedTo]]:
     """The hits of a batch, as many as the page may have. The event loop never compares: what a short text costs
     depends on its letters.
     """
@@ -181,7 +181,7 @@ def _found(scan: Scan, batch: Sequence[Piece], rows: BatchRows) -> list[tuple[Hi
     return apart_from_loop(lambda: list(islice(_look(scan, batch, rows), most)))
 
 
-def _look(scan: Scan, batch: Sequence[Piece], rows: BatchRows) -> Iterator[tuple[Hit, SearchedTo]]:
+def _look(scan: Scan, batch: Sequence[SearchPiece], rows: BatchRows) -> Iterator[tuple[Hit, SearchedTo]]:
     """The hits of a batch, newest first, each with the place behind it. Ends where the page has worked enough."""
     request, query = scan.request, scan.request.query
     most = request.most_work + scan.before
@@ -191,7 +191,7 @@ def _look(scan: Scan, batch: Sequence[Piece], rows: BatchRows) -> Iterator[tuple
                 break
             for kind, text in rows.texts(row) if row is not None else _title(thread):
                 if query.is_in(text):
-                    message = None if row is None else MessageRow(*row[: len(MessageRow._fields)])
+                    message = None if row is None else SearchedRow(*row[: len(SearchedRow._fields)])
                     try:
                         hit = _hit(request, thread, message, kind, text)
                     except UNREADABLE:
@@ -213,7 +213,7 @@ def _title(thread: SearchedThread) -> Iterator[tuple[HitField, str]]:
     yield "title", thread.title or ""
 
 
-def _damaged(row: MessageRow | None) -> DamagedCell:
+def _damaged(row: SearchedRow | None) -> DamagedCell:
     assert row is not None  # the cells of a thread have been decoded
     stored = {"message_id": row.message_id, "role": row.role, "created_at": row.created_at}
     place = {"thread_id": decode_text(row.thread_id), "branch": row.branch, "seq": row.seq}
@@ -224,7 +224,7 @@ def _damaged(row: MessageRow | None) -> DamagedCell:
 
 
 def _hit(
-    request: SearchRequest, thread: SearchedThread, row: MessageRow | None, kind: HitField, text: str
+    request: SearchRequest, thread: SearchedThread, row: SearchedRow | None, kind: HitField, text: str
 ) -> tuple[Hit, SearchedTo]:
     before, match, after = request.query.cut(text)
     words = {"field": kind, "before": before, "match": match, "after": after}

@@ -15,7 +15,7 @@ from chatledger.storage.drivers.asyncpg import aside
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.history.path import Segment
 from chatledger.storage.lists.pieces import fetch_pieces, fetch_some
-from chatledger.storage.lists.search_scan import Piece, Scan, SearchedThread
+from chatledger.storage.lists.search_scan import Scan, SearchedThread, SearchPiece
 from chatledger.storage.lists.search_text import OF_A_VALUE, most_values, plain
 from chatledger.storage.rows.decode_messages import is_damage
 from chatledger.storage.rows.encryption import damaged_cell
@@ -27,7 +27,7 @@ _OF_AN_ESCAPE = 4
 _TABLES = {"messages": messages, "message_parts": message_parts, "tool_calls": tool_calls}
 
 
-class MessageRow(NamedTuple):
+class SearchedRow(NamedTuple):
     """The columns of a message's row. Rows are made into one for a hit only: it would cost more than the comparison."""
 
     thread_id: str
@@ -43,7 +43,7 @@ class MessageRow(NamedTuple):
 
 _PART = ("thread_id", "branch", "seq", "idx", "channel", "kind", "text")
 _CALL = ("thread_id", "branch", "seq", "idx", "name", "arguments")
-_COLUMNS_OF = {"messages": MessageRow._fields, "message_parts": _PART, "tool_calls": _CALL}
+_COLUMNS_OF = {"messages": SearchedRow._fields, "message_parts": _PART, "tool_calls": _CALL}
 _LONG_COLUMN = {"messages": "text", "message_parts": "text", "tool_calls": "arguments"}
 _LONG_OF = {table: itemgetter(columns.index(_LONG_COLUMN[table])) for table, columns in _COLUMNS_OF.items()}
 
@@ -51,11 +51,11 @@ _LONG_OF = {table: itemgetter(columns.index(_LONG_COLUMN[table])) for table, col
 class BatchRows:
     """The rows of a batch, as they are stored, but decrypted. Of a batch of many bytes, only the first part is read."""
 
-    def __init__(self, scan: Scan, batch: Sequence[Piece]) -> None:
+    def __init__(self, scan: Scan, batch: Sequence[SearchPiece]) -> None:
         self._scan = scan
-        self.batch, self.left = list(batch), list[Piece]()
+        self.batch, self.left = list(batch), list[SearchPiece]()
         """The pieces that are read, and those of the given ones that are not."""
-        rows_of = {"messages": self._read("messages", MessageRow._fields)}
+        rows_of = {"messages": self._read("messages", SearchedRow._fields)}
         if any(row[6] == "parts" for row in rows_of["messages"]):
             rows_of["message_parts"] = self._read("message_parts", _PART)
         if any(row[7] for row in rows_of["messages"]):
@@ -98,7 +98,7 @@ class BatchRows:
             self._halve()
 
     @property
-    def _first(self) -> Piece:
+    def _first(self) -> SearchPiece:
         return next(piece for piece in self.batch if piece.segment is not None)
 
     def _keep(self, count: int) -> None:

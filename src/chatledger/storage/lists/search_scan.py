@@ -63,7 +63,7 @@ class SearchedThread:
     last_seq: int
 
 
-class Piece(NamedTuple):
+class SearchPiece(NamedTuple):
     """Positions of one thread that a batch reads; None for its title."""
 
     thread: SearchedThread
@@ -78,12 +78,12 @@ class Piece(NamedTuple):
         return (encode_text(self.thread.thread_id), *(self.segment or ()))
 
     @property
-    def newer(self) -> Piece:
+    def newer(self) -> SearchPiece:
         assert self.segment is not None
         return self._replace(segment=self.segment._replace(first=self.segment.first + self.size // 2))
 
     @property
-    def older(self) -> Piece:
+    def older(self) -> SearchPiece:
         assert self.segment is not None
         return self._replace(segment=self.segment._replace(last=self.segment.first + self.size // 2 - 1))
 
