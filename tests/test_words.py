@@ -70,6 +70,14 @@ def test_no_sentence_comes_back_that_was_written_anew(path: Path) -> None:
     assert [sentence for sentence in WORDS["prose"]["sentences"] for text in texts if sentence in text] == []
 
 
+def test_a_class_has_a_name_of_its_own() -> None:
+    """Two classes of one name make a reader look where each stands."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES]
+    classes = [{node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} for tree in trees]
+    modules = Counter(name for names in classes for name in names)
+    assert {name for name, count in modules.items() if count > 1} - {*WORDS["classes"]["shared"]} == set()
+
+
 def test_few_locals_say_only_that_they_are_something() -> None:
     """The bounds fall with each name that says what it is."""
     used = Counter(name for path in SOURCES for name in names_of(path))
