@@ -13,12 +13,8 @@ from chatledger.storage.upgrade.backup import (
     backup,
     restore,
 )
-from chatledger.storage.upgrade.migrate import (
-    alembic_include_name,
-    migrate,
-    offline_sql,
-    schema_status,
-)
+from chatledger.storage.upgrade.migrate import migrate, offline_sql, schema_status
+from chatledger.storage.upgrade.revisions import alembic_include_name
 from chatledger.storage.upgrade.versions import (
     SchemaStatus,
 )

@@ -31,7 +31,7 @@ from chatledger.storage.history import path, window_request
 from chatledger.storage.lists import cursors, thread_list
 from chatledger.storage.repositories import runs
 from chatledger.storage.rows.keys import KEY_BYTES
-from chatledger.storage.upgrade import migrate
+from chatledger.storage.upgrade import migrate, revisions
 from tests.docs.pages import DOCS
 
 TEXT = (DOCS / "reference" / "limits.md").read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ SAID = {
     "poll of followed": f"every {poller.INTERVAL * 1000:g} ms",
     "notifications": f"at most every {hints.DISTANCE * 1000:g} ms",
     "a replica that failed": f"for {replica.RETRY_AFTER:g} s",
-    "a migration on PostgreSQL": f"{migrate.LOCK_TIMEOUT:g} s, then tries again after 1, 2, 4, 8 and 16 s",
+    "a migration on PostgreSQL": f"{revisions.LOCK_TIMEOUT:g} s, then tries again after 1, 2, 4, 8 and 16 s",
     "a migration of a SQLite": f"{migrate.WAIT_FOR_MIGRATOR} s",
     "`pool_size`": f"{POOL.size} | 1 to {postgresql_options._MOST_CONNECTIONS:,}",
     "`max_overflow`": f"{POOL.overflow} | 0 to {postgresql_options._MOST_CONNECTIONS:,}",

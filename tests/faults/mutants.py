@@ -522,27 +522,26 @@ def migrate_side_by_side() -> None:
 
 def migrate_statement_by_statement() -> None:
     from chatledger.storage.upgrade import migrate
-
-    run = migrate._run
+    from chatledger.storage.upgrade.revisions import run
 
     def alone(connection: Any, schema: str | None, to: str) -> Any:
         connection.commit()
         return run(connection.execution_options(isolation_level="AUTOCOMMIT"), schema, to)
 
-    _put(migrate, _run=alone)
+    _put(migrate, run=alone)
 
 
 def wait_for_any_lock() -> None:
-    from chatledger.storage.upgrade import migrate
+    from chatledger.storage.upgrade import revisions
 
-    config = migrate._config
+    config = revisions.alembic_config
 
     def unlimited(*given: Any) -> Any:
         made = config(*given)
         made.attributes["lock_timeout"] = 0
         return made
 
-    _put(migrate, _config=unlimited)
+    _put(revisions, alembic_config=unlimited)
 
 
 def take_a_half_made_index() -> None:

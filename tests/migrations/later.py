@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger.storage.upgrade import migrate, versions
+from chatledger.storage.upgrade import revisions, versions
 
 _HEADER = '''"""Of a test."""
 import sqlalchemy as sa
@@ -24,9 +24,9 @@ def later_revision(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The number of a revision with this upgrade and downgrade, which is HEAD for the rest of the test."""
     number = f"{int(versions.HEAD) + 1:04}"
     target = folder / "migrations"
-    shutil.copytree(migrate.scripts_folder(), target, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(revisions.scripts_folder(), target, ignore=shutil.ignore_patterns("__pycache__"))
     header = _HEADER.format(revision=number, below=versions.HEAD)
     (target / "versions" / f"{number}_later.py").write_text(header + body)
-    monkeypatch.setattr(migrate, "scripts_folder", lambda: target)
+    monkeypatch.setattr(revisions, "scripts_folder", lambda: target)
     monkeypatch.setattr(versions, "HEAD", number)
     return number

@@ -37,11 +37,11 @@ def test_a_process_waits_for_the_one_that_migrates(empty: Database) -> None:
 from functools import partial
 from chatledger.storage.upgrade import migrate as module
 module.SqliteConnection = partial(module.SqliteConnection, timeout=0.1)
-run = module._run
+run = module.run
 def slowly(*given):
     time.sleep(1)
     return run(*given)
-module._run = slowly
+module.run = slowly
 print((await asyncio.to_thread(migrate, arguments[0])).found)
 """
     assert run_together(script, empty.url, count=2) == [HEAD, HEAD]

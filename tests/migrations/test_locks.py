@@ -11,6 +11,7 @@ import pytest
 from chatledger import StorageError
 from chatledger.admin import SchemaStatus, migrate
 from chatledger.storage.upgrade import migrate as migrate_module
+from chatledger.storage.upgrade import revisions
 from tests.conftest import Database
 from tests.migrations.later import later_revision
 from tests.migrations.revisions import NEXT
@@ -27,7 +28,8 @@ def downgrade(schema):
 @pytest.fixture
 def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     later_revision(ADDS_A_COLUMN, tmp_path, monkeypatch)
-    monkeypatch.setattr(migrate_module, "LOCK_TIMEOUT", 0.1)
+    for module in (migrate_module, revisions):
+        monkeypatch.setattr(module, "LOCK_TIMEOUT", 0.1)
 
 
 @pytest.mark.usefixtures("later")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from alembic.script import Script
 
-from chatledger.storage.upgrade.migrate import scripts_folder
+from chatledger.storage.upgrade.revisions import scripts_folder
 from chatledger.storage.upgrade.versions import HEAD
 from tests.migrations.revisions import FILE_NAME, dump_of, released, revisions, scripts
 

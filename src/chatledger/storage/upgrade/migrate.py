@@ -1,4 +1,4 @@
-"""Migrates a database from one revision to another with Alembic, which no other module imports.
+"""Migrates a database from one revision to another, by the revisions that Alembic runs.
 
 A lock keeps other migrators out: a session advisory lock on PostgreSQL, the write lock on SQLite. A SQLite file is
 first copied with SQLite's own backup to `<file>.<revision>.bak`, and never over another file. Its migrations then run
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
@@ -18,9 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from alembic import command, context
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
+from alembic import command
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
@@ -32,20 +29,24 @@ from chatledger.storage.drivers.new_file import new_file, stands_there
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import ADDRESS, MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
 from chatledger.storage.schema import distribution, row_security
-from chatledger.storage.schema.tables import SCHEMA, metadata
-from chatledger.storage.schema.views import VIEWS
-from chatledger.storage.upgrade.discard import NOTHING, Allowed, comment, require_nothing_lost
+from chatledger.storage.schema.tables import SCHEMA
+from chatledger.storage.upgrade.discard import NOTHING, Allowed, comment
 from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.intruders import refuse_intruders
-from chatledger.storage.upgrade.users_views import require_no_readers
+from chatledger.storage.upgrade.revisions import (
+    LOCK_TIMEOUT,
+    alembic_config,
+    is_done,
+    require_revision,
+    require_safe,
+    run,
+)
 from chatledger.storage.upgrade.versions import (
     HEAD,
-    VERSION_TABLE,
     SchemaStatus,
     read_status,
     record_encrypted,
     require_schema_name,
-    require_usable,
 )
 
 if TYPE_CHECKING:
@@ -54,9 +55,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LOCK = 0x63_68_61_74_6C_65_64  # "chatled": one migrator at a time in a PostgreSQL database
-_log = logging.getLogger("chatledger.migrations")
-LOCK_TIMEOUT = 3.0
-"""Seconds that a revision on PostgreSQL waits for a lock."""
 RETRY_AFTER = (1, 2, 4, 8, 16)
 """Seconds between the attempts of a revision."""
 _ASK_AGAIN = 0.1
@@ -105,7 +103,7 @@ def migrate(
     require(BOOL, distributed=distributed, encrypted=encrypted, discard=discard, discard_tombstones=discard_tombstones)
     allowed = Allowed(discard, discard_tombstones)
     address = read_url(url)
-    _require_revision(to)
+    require_revision(to)
     if encrypted and to != "head":
         raise InvalidArgument("encrypted", "needs the newest revision; leave out to")
     if address.get_backend_name() == "sqlite":
@@ -143,11 +141,11 @@ def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) 
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
     address = read_url(url)
-    _require_revision(to)
+    require_revision(to)
     dialect = address.get_backend_name()
     output = io.StringIO()
     name = require_schema_name(schema) if dialect == "postgresql" else None
-    config = _config(name)
+    config = alembic_config(name)
     config.output_buffer = output
     config.attributes["dialect"] = dialect
     try:
@@ -155,13 +153,6 @@ def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) 
     except CommandError as error:
         raise _ours(error) from error
     return ("" if to == "head" else comment(HEAD, to, name)) + output.getvalue()
-
-
-def _require_revision(to: str) -> None:
-    """Raises InvalidArgument for an unknown revision."""
-    known = sorted(path.name.partition("_")[0] for path in (scripts_folder() / "versions").glob("[0-9]*.py"))
-    if to not in ("head", "base", *known):
-        raise InvalidArgument("to", f"must be head, base or one of {', '.join(known)}, not {to!r}")
 
 
 def _in_new_loop(work: Coroutine[Any, Any, SchemaStatus]) -> SchemaStatus:
@@ -173,100 +164,6 @@ def _in_new_loop(work: Coroutine[Any, Any, SchemaStatus]) -> SchemaStatus:
     raise StorageError(
         "this call blocks; in a running event loop use: await asyncio.to_thread(chatledger.admin.migrate, url)"
     )
-
-
-# --- Alembic ----------------------------------------------------------------------------------------------------------
-
-
-def scripts_folder() -> Path:
-    """The folder of the revisions: in the installed package, or at the root of a checkout."""
-    package = Path(__file__).parents[2]
-    installed = package / "migrations"
-    return installed if installed.is_dir() else package.parents[1] / "migrations"
-
-
-def _config(schema: str | None, connection: Connection | None = None) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(scripts_folder()).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes |= {"schema": schema, "connection": connection, "lock_timeout": LOCK_TIMEOUT}
-    config.attributes["on_version_apply"] = _keep_row_security
-    return config
-
-
-def _keep_row_security(ctx: MigrationContext, **_: Any) -> None:
-    if ctx.connection is not None:
-        row_security.keep(ctx.connection, ctx.version_table_schema)
-
-
-def _require_safe(connection: Connection, schema: str | None, to: str, allowed: Allowed) -> SchemaStatus:
-    """The status before anything is changed. Raises StorageError if the migration would lose what it may not, or fail
-    because of a user's view. Alembic refuses a database that is newer than this release.
-    """
-    status = read_status(connection, schema)
-    if status.found is None or status.steps is None or status.steps > 0:
-        return status
-    if schema is not None:
-        require_no_readers(connection, schema, status.found, status.expected if to == "head" else to)
-    if _is_down(status, to):
-        require_nothing_lost(connection, schema, status.found, to, allowed)
-    return status
-
-
-def _run(connection: Connection, schema: str | None, to: str) -> SchemaStatus:
-    """Run the migrations. The caller commits the last transaction."""
-    status = read_status(connection, schema)
-    if _is_done(status, to):
-        return status
-    config = _config(schema, connection)
-    _log.info("migrating from revision %s to %s", status.found, to)
-    (command.downgrade if _is_down(status, to) else command.upgrade)(config, to)
-    done = read_status(connection, schema)
-    _log.info("migrated to revision %s", done.found)
-    return done
-
-
-def _is_done(status: SchemaStatus, to: str) -> bool:
-    """Whether the database is at revision `to`. Raises SchemaMismatch for `head` if it is too new for this release."""
-    if to != "head":
-        return status.found == to
-    if status.found is not None and not status.older:
-        require_usable(status, "")
-    return status.usable
-
-
-def _is_down(status: SchemaStatus, to: str) -> bool:
-    return to == "base" or (to.isdecimal() and status.found is not None and to < status.found)
-
-
-def alembic_include_name(name: str | None, type_: str, parent_names: Any) -> bool:
-    """A filter for an application's own Alembic: it leaves out chatledger's schema and tables. Pass it to Alembic in
-    the `env.py` of the application.
-
-        context.configure(connection=connection, include_name=alembic_include_name, target_metadata=metadata)
-
-    On PostgreSQL chatledger has a schema of its own, so a table `messages` elsewhere is the application's. A SQLite
-    file has no schemas; there the filter leaves out the tables by name.
-    """
-    if type_ == "schema":
-        return name != SCHEMA
-    if type_ != "table":
-        return True
-    schema = parent_names.get("schema_name")
-    return not (schema == SCHEMA or (schema is None and name in _OURS and _ours_by_default()))
-
-
-def _ours_by_default() -> bool:
-    """Whether a name without a schema can be chatledger's in the current Alembic environment. The call itself does not
-    tell.
-
-    On PostgreSQL it can for a role that has the same name as chatledger's schema: `search_path` begins with "$user".
-    """
-    dialect = context.get_context().dialect
-    return dialect.name == "sqlite" or dialect.default_schema_name == SCHEMA
-
-
-_OURS = {table.name for table in metadata.tables.values()} | set(VIEWS) | {VERSION_TABLE}
 
 
 # --- SQLite -----------------------------------------------------------------------------------------------------------
@@ -292,10 +189,10 @@ def _upgrade_locked(
     connection.execute("PRAGMA legacy_alter_table = ON")  # the views would fail too: they name the table meanwhile
     connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_MIGRATOR * 1000}")
     with connection.transaction("BEGIN IMMEDIATE") as sql:
-        status = _require_safe(sql.connection, None, to, allowed)
-        if status.found is not None and not _is_done(status, to):
+        status = require_safe(sql.connection, None, to, allowed)
+        if status.found is not None and not is_done(status, to):
             _copy(path, f"{path}.{status.found}")
-        status = _run(sql.connection, None, to)
+        status = run(sql.connection, None, to)
         if encrypted:
             record_encrypted(sql.connection, None)
             status = replace(status, encrypted=True)
@@ -390,8 +287,8 @@ async def _run_once(engine: AsyncEngine, schema: str, to: str, allowed: Allowed)
     async with engine.connect() as connection:
         await connection.exec_driver_sql(f"SELECT set_config('{row_security.MIGRATING}', 'on', false)")
         try:
-            await connection.run_sync(_require_safe, schema, to, allowed)
-            status = await connection.run_sync(_run, schema, to)
+            await connection.run_sync(require_safe, schema, to, allowed)
+            status = await connection.run_sync(run, schema, to)
             await connection.commit()
             await connection.exec_driver_sql(f"RESET {row_security.MIGRATING}")
             await connection.commit()

@@ -1,7 +1,7 @@
 """The schema version of a database: reads it, creates a new schema, and tells whether this release can use it.
 
 A new SQLite file is created from the table definitions and stamped with the newest revision, so that creating one does
-not load Alembic. Alembic does everything else, in `migrate.py`. Revisions are numbered, so this module can tell older
+not load Alembic. Alembic does everything else, in `revisions.py`. Revisions are numbered, so this module can tell older
 from newer without the revision files.
 """
 
