@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from chatledger.arguments import BOOL, STR, Kind, require, require_items
 from chatledger.errors import ChatLedgerError, InvalidArgument, MissingExtra
@@ -75,35 +76,16 @@ def create_app(
     the application is mounted, each request does. Raises InvalidArgument, and MissingExtra without
     `chatledger[server]`.
     """
-    require(_LEDGER, ledger=ledger)
-    require(BOOL, page=page)
-    require(IDS_BY, ids=ids)
-    if hosts is not None:
-        require_items(STR, hosts=hosts)
-    require_items(STR, cors=cors)
-    for origin in cors:
-        if not _ORIGIN.fullmatch(origin):
-            raise InvalidArgument("cors", f"must hold origins such as https://app.example, not {origin!r}")
+    _check_arguments(ledger, hosts, cors, page, ids)
     tokens = authenticate if isinstance(authenticate, TokenFile) and page else None
     opened = ledger if isinstance(ledger, Ledger) else None
     state = State(limits or ServerLimits(), authenticate, opened, tokens=tokens, ids=ids)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if isinstance(ledger, Ledger):
-            await state.require_keys(ledger)
-            yield
-        else:
-            async with ledger as opened:
-                await state.require_keys(opened)
-                state.ledger = opened
-                yield
-
+    access = Middleware(AccessGate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None)
     app = DescribedApp(
         title="chatledger",
         version=chatledger.__version__,
         summary="The conversations of an LLM application.",
-        lifespan=lifespan,
+        lifespan=partial(_while_open, ledger),
         openapi_url="/v1/openapi.json",
         openapi_tags=[{"name": name, "description": text} for name, text in TAGS.items()],
         generate_unique_id_function=operation_id,
@@ -111,22 +93,7 @@ def create_app(
         redoc_url=None,
         default_response_class=JsonResponse,
         redirect_slashes=False,
-        middleware=[
-            Middleware(WholeBody),
-            Middleware(
-                CORSMiddleware,
-                allow_origins=list(cors),
-                allow_methods=["*"],
-                allow_headers=["*"],
-                expose_headers=["ETag", "Retry-After"],
-            ),
-            Middleware(Failures),
-            Middleware(Deadline, seconds=state.limits.request_seconds),
-            Middleware(AccessGate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None),
-            Middleware(BodyLimit, size=state.limits.body, held=state.bodies),
-            Middleware(Share, places=state.places),
-            Middleware(EncodedPaths),
-        ],
+        middleware=_middleware(state, access, cors),
         exception_handlers={
             ChatLedgerError: _to_problem,
             RequestValidationError: _to_bad_request,
@@ -139,6 +106,53 @@ def create_app(
     if page:
         add_page_to(app)
     return app
+
+
+def _check_arguments(ledger: object, hosts: Sequence[str] | None, cors: Sequence[str], page: bool, ids: IdsBy) -> None:
+    """Raises InvalidArgument."""
+    require(_LEDGER, ledger=ledger)
+    require(BOOL, page=page)
+    require(IDS_BY, ids=ids)
+    if hosts is not None:
+        require_items(STR, hosts=hosts)
+    require_items(STR, cors=cors)
+    for origin in cors:
+        if not _ORIGIN.fullmatch(origin):
+            raise InvalidArgument("cors", f"must hold origins such as https://app.example, not {origin!r}")
+
+
+@asynccontextmanager
+async def _while_open(ledger: Ledger | Opening, app: FastAPI) -> AsyncIterator[None]:
+    """The life of the application. An Opening is opened and closed with it."""
+    state: State = app.state.server
+    if isinstance(ledger, Ledger):
+        await state.require_keys(ledger)
+        yield
+    else:
+        async with ledger as opened:
+            await state.require_keys(opened)
+            state.ledger = opened
+            yield
+
+
+def _middleware(state: State, access: Middleware, cors: Sequence[str]) -> list[Middleware]:
+    """What a request passes before its route, in order."""
+    return [
+        Middleware(WholeBody),
+        Middleware(
+            CORSMiddleware,
+            allow_origins=list(cors),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["ETag", "Retry-After"],
+        ),
+        Middleware(Failures),
+        Middleware(Deadline, seconds=state.limits.request_seconds),
+        access,
+        Middleware(BodyLimit, size=state.limits.body, held=state.bodies),
+        Middleware(Share, places=state.places),
+        Middleware(EncodedPaths),
+    ]
 
 
 async def _to_problem(request: Request, error: Exception) -> Response:
