@@ -876,9 +876,9 @@ def encrypt_for_any_place() -> None:
 
 
 def read_plain_text() -> None:
-    from chatledger.storage.rows.encryption import Encryption
+    from chatledger.storage.rows.encryption import CellEncryption
 
-    Encryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
+    CellEncryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
 def see_no_mark_before_an_append() -> None:

@@ -22,9 +22,9 @@ def store_the_first_message_without_a_record() -> None:
 
 
 def require_nothing() -> None:
-    from chatledger.storage.rows.encryption import Encryption
+    from chatledger.storage.rows.encryption import CellEncryption
 
-    Encryption.required = property(lambda self: False, lambda self, given: None)  # type: ignore[assignment,misc]
+    CellEncryption.required = property(lambda self: False, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
 def trust_each_role_to_record() -> None:

@@ -17,14 +17,14 @@ from chatledger.models.json import same_json
 from chatledger.transfer.convert import Conversion, Converted, convert_file
 from chatledger.transfer.export import export_all, export_conversations, read_index
 from chatledger.transfer.record_writer import RecordWriter
-from chatledger.transfer.report import Failure
+from chatledger.transfer.report import FailedRecord
 from chatledger.types import Loss
 from tests.transfer.files import array, bring, lines, talk
 
 SAMPLES = sorted(path for path in (Path(__file__).parents[2] / "samples").iterdir() if path.suffix != ".md")
 
 
-def convert(content: bytes, source: str, target: str) -> tuple[bytes, list[Converted], list[Failure]]:
+def convert(content: bytes, source: str, target: str) -> tuple[bytes, list[Converted], list[FailedRecord]]:
     """(the file that is written, its records, the failures)"""
     done = list(convert_file(io.BytesIO(content), Conversion(source, target), file="in"))
     records = [one for one in done if isinstance(one, Converted)]
@@ -34,7 +34,7 @@ def convert(content: bytes, source: str, target: str) -> tuple[bytes, list[Conve
         for record in records:
             writer.add(record.value)
         writer.close()
-    return "".join(written).encode(), records, [one for one in done if isinstance(one, Failure)]
+    return "".join(written).encode(), records, [one for one in done if isinstance(one, FailedRecord)]
 
 
 def assert_read_again(content: bytes, target: str) -> None:

@@ -18,7 +18,7 @@ from chatledger.transfer.assemble import foreign_record, own_record
 from chatledger.transfer.detect import ShapeOfFile
 from chatledger.transfer.envelope import Envelope, Parcel, take_out
 from chatledger.transfer.records import BadRecord, Container, Record, read_records
-from chatledger.transfer.report import Failure
+from chatledger.transfer.report import FailedRecord
 from chatledger.transfer.shapes import BranchMessages, Shape, shape_names
 from chatledger.transfer.shapes.requests import each_request
 from chatledger.transfer.shapes.shape import Measured
@@ -47,8 +47,8 @@ class Converted:
 
 def convert_file(
     stream: BinaryIO, conversion: Conversion, *, file: str, lines: bool = False
-) -> Iterator[Converted | Failure]:
-    """Convert the records of a stream one by one. Yields a Failure for a bad record.
+) -> Iterator[Converted | FailedRecord]:
+    """Convert the records of a stream one by one. Yields a FailedRecord for a bad record.
 
     Raises UnknownFormat for an unknown name, and for a file whose first record matches no known format.
     """
@@ -62,18 +62,18 @@ def convert_file(
 
 def _converted(
     record: Record | BadRecord, shapes: ShapeOfFile, conversion: Conversion, file: str
-) -> Converted | Failure:
+) -> Converted | FailedRecord:
     if isinstance(record, BadRecord):
-        return Failure(file, record.place, record.error)
+        return FailedRecord(file, record.place, record.error)
     try:
         return _convert(record, shapes.of(record), conversion)
     except UnknownFormat as error:
-        failure = Failure(file, record.place, error)
+        failure = FailedRecord(file, record.place, error)
         if record.item is None:
             raise UnknownFormat(error.format, str(failure)) from error
         return failure
     except FormatError as error:
-        return Failure(file, record.place, error)
+        return FailedRecord(file, record.place, error)
 
 
 def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:

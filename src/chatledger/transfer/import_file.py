@@ -34,7 +34,7 @@ from chatledger.transfer.new_threads import Loaded, NewThreads, find_stored
 from chatledger.transfer.other_file import find_difference
 from chatledger.transfer.plan import ImportOptions, PlannedThread, Planner
 from chatledger.transfer.records import BadRecord, Record, read_records
-from chatledger.transfer.report import Failure, ImportReport, Outcome
+from chatledger.transfer.report import FailedRecord, ImportReport, Outcome
 from chatledger.transfer.shapes.requests import each_request
 from chatledger.transfer.store_record import store_record
 
@@ -103,7 +103,7 @@ class _FileImport:
         self._located = False
         self.is_another = False
         """Whether a file of this name was imported before, and another one than this."""
-        self._refused: list[Failure] = []  # the records before the first one whose conversation is found
+        self._refused: list[FailedRecord] = []  # the records before the first one whose conversation is found
 
     @property
     def failed(self) -> bool:
@@ -179,7 +179,7 @@ class _FileImport:
         """Refuse a file whose first record matches no known format; in a recording, refuse only that request. A record
         without a conversation is a bad record, unless no record of the file has one.
         """
-        failure = Failure(self._file, record.place, error)
+        failure = FailedRecord(self._file, record.place, error)
         if isinstance(error, UnknownFormat) and not (isinstance(record, Record) and record.item is not None):
             raise UnknownFormat(None, str(failure)) from error
         (self._report.failures if self._located else self._refused).append(failure)
@@ -232,7 +232,7 @@ class _FileImport:
             thread = stored.get(planned.thread_id)
             outcome, messages = await store_record(self._ledger, planned, self._options, thread)
         except Erased as error:
-            self._report.erased.append(Failure(self._file, record.place, error))
+            self._report.erased.append(FailedRecord(self._file, record.place, error))
         except _OF_A_RECORD as error:
             self._failed(record, error)
         else:
@@ -249,4 +249,4 @@ class _FileImport:
         self._report.without_time += not planned.has_time
 
     def _failed(self, record: Record | BadRecord, error: Exception) -> None:
-        self._report.failures.append(Failure(self._file, record.place, error))
+        self._report.failures.append(FailedRecord(self._file, record.place, error))

@@ -34,7 +34,7 @@ from chatledger.transaction import as_user
 from chatledger.transfer.other_stores import adk, langchain, openai_agents
 from chatledger.transfer.other_stores.database import SourceDatabase, open_source
 from chatledger.transfer.other_stores.store import SharedValues, SourceSession, Store
-from chatledger.transfer.report import Failure, ImportReport, Outcome
+from chatledger.transfer.report import FailedRecord, ImportReport, Outcome
 from chatledger.transfer.store_record import batches, written
 
 # Errors of a session. Any other error comes from a database and ends the import.
@@ -147,9 +147,9 @@ class _Import:
                 raise DecodeError("", source.detail)
             await add(source)
         except Erased as error:
-            self._report.erased.append(Failure(self._name, place, error))
+            self._report.erased.append(FailedRecord(self._name, place, error))
         except _OF_A_SESSION as error:
-            self._report.failures.append(Failure(self._name, place, error))
+            self._report.failures.append(FailedRecord(self._name, place, error))
             self._report.stopped = self._options.stop_on_error
 
     # --- Sessions -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ Outcome: TypeAlias = Literal["created", "grown", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedRecord:
     """A record that was not imported: its position, and the error."""
 
     file: str
@@ -57,10 +57,10 @@ class ImportReport:
     without_time: int = 0
     read_as: dict[str, Counter[str]] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[FailedRecord] = field(default_factory=list)
     refused: list[UnknownFormat] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
-    erased: list[Failure] = field(default_factory=list)
+    erased: list[FailedRecord] = field(default_factory=list)
     stopped: bool = False
     values: int = 0
 
@@ -96,6 +96,6 @@ class ImportReport:
         }
 
 
-def _to_json(failure: Failure) -> dict[str, str]:
+def _to_json(failure: FailedRecord) -> dict[str, str]:
     error = type(failure.error).__name__
     return {"file": failure.file, "place": failure.place, "error": error, "detail": str(failure)}

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from chatledger import KeyRing
 from chatledger.storage.rows.derive import derive_key
-from chatledger.storage.rows.encryption import Encryption
+from chatledger.storage.rows.encryption import CellEncryption
 from chatledger.storage.rows.keys import VERSION
 
 VECTORS = json.loads((Path(__file__).parent / "cell_vectors.json").read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ def test_the_cells_are_those_of_the_description(one: dict[str, Any]) -> None:
 def test_this_release_reads_the_cells(one: dict[str, Any]) -> None:
     ring = KeyRing({one["key_id"]: bytes.fromhex(one["key"])})
     table, column, *row = one["place"]
-    ((read,),) = Encryption(one["tenant"], lambda _: ring).decrypt(table, (column,), [(one["cell"],)], *row)
+    ((read,),) = CellEncryption(one["tenant"], lambda _: ring).decrypt(table, (column,), [(one["cell"],)], *row)
     assert read == one["text"]
 
 

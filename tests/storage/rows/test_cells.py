@@ -14,7 +14,7 @@ from chatledger import InvalidArgument, KeyRing
 from chatledger.errors import EncryptionError
 from chatledger.storage.rows import keys as module
 from chatledger.storage.rows.derive import derive_key
-from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption
+from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, CellEncryption
 from chatledger.storage.schema.text import encode_text
 from tests.reasons import because
 
@@ -24,19 +24,21 @@ PLACE = ("t1", 0)
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
 
 
-def encryption_of(tenant: str = "acme", *, plaintext: bool = False, keys: dict[str, bytes] | None = None) -> Encryption:
+def encryption_of(
+    tenant: str = "acme", *, plaintext: bool = False, keys: dict[str, bytes] | None = None
+) -> CellEncryption:
     """The first of the keys is the current one."""
     keys = keys or {"k1": FIRST}
     ring = KeyRing(keys, current=next(iter(keys)))
-    return Encryption(tenant, lambda _: ring, plaintext=plaintext)
+    return CellEncryption(tenant, lambda _: ring, plaintext=plaintext)
 
 
-def encrypted(encryption: Encryption, row: tuple[Any, ...] = ROW, *place: Any) -> tuple[Any, ...]:
+def encrypted(encryption: CellEncryption, row: tuple[Any, ...] = ROW, *place: Any) -> tuple[Any, ...]:
     (made,) = encryption.encrypt("messages", COLUMNS, [row], *(place or PLACE))
     return made
 
 
-def decrypted(encryption: Encryption, row: Sequence[Any], *place: Any) -> Sequence[Any]:
+def decrypted(encryption: CellEncryption, row: Sequence[Any], *place: Any) -> Sequence[Any]:
     (made,) = encryption.decrypt("messages", COLUMNS, [row], *(place or PLACE))
     return made
 
@@ -197,7 +199,7 @@ def test_an_older_key_decrypts_and_the_current_one_encrypts() -> None:
 
 
 def test_a_tenant_without_keys_neither_encrypts_nor_decrypts() -> None:
-    gone = Encryption("acme", lambda _: None)
+    gone = CellEncryption("acme", lambda _: None)
     with pytest.raises(EncryptionError, check=because("no-key"), match="tenant 'acme' has no keys to encrypt with"):
         encrypted(gone)
     with pytest.raises(EncryptionError, check=because("no-key"), match="'k1', which is not among"):
@@ -209,14 +211,14 @@ def test_a_failing_key_store_is_an_encryption_error() -> None:
         raise OSError("unreachable")
 
     with pytest.raises(EncryptionError, match="loading the keys of tenant 'acme' failed: ") as caught:
-        encrypted(Encryption("acme", down))
+        encrypted(CellEncryption("acme", down))
     assert isinstance(caught.value.__cause__, OSError)
 
 
 def test_a_keys_function_that_returns_no_ring_is_refused() -> None:
     keys: Any = {"acme": {"k1": FIRST}}.get
     with pytest.raises(InvalidArgument, match="keys must return a KeyRing or None, not dict"):
-        encrypted(Encryption("acme", keys))
+        encrypted(CellEncryption("acme", keys))
 
 
 def test_the_encrypted_columns_exist_and_are_no_part_of_a_primary_key() -> None:

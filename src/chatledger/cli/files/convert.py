@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from chatledger.transfer.convert import Conversion, Converted
     from chatledger.transfer.record_writer import RecordWriter
-    from chatledger.transfer.report import Failure
+    from chatledger.transfer.report import FailedRecord
 
 
 def add_to(app: typer.Typer) -> None:
@@ -90,13 +90,13 @@ def convert(
 def _convert(file: str, conversion: Conversion, write: Callable[[str], object], report: _ConvertReport) -> None:
     from chatledger.transfer.convert import convert_file
     from chatledger.transfer.record_writer import RecordWriter
-    from chatledger.transfer.report import Failure
+    from chatledger.transfer.report import FailedRecord
 
     writer: RecordWriter | None = None
     with open_input(file) as stream, byte_bar(None if file == "-" else Path(file).stat().st_size) as advance:
         name = Path(file).name
         for converted in convert_file(stream, conversion, file=name, lines=file.endswith(LINE_SUFFIXES)):
-            if isinstance(converted, Failure):
+            if isinstance(converted, FailedRecord):
                 report.failures.append(converted)
                 continue
             if writer is None:
@@ -113,7 +113,7 @@ class _ConvertReport:
         self._listing = listing
         self._read_as: Counter[str] = Counter()
         self._losses = Remarks()
-        self.failures: list[Failure] = []
+        self.failures: list[FailedRecord] = []
 
     def add(self, converted: Converted) -> None:
         self._read_as[converted.read_as] += 1

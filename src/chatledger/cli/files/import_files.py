@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from chatledger.ledger import Opening
     from chatledger.transfer.import_other_store import StoreOptions
     from chatledger.transfer.plan import ImportOptions
-    from chatledger.transfer.report import Failure, ImportReport
+    from chatledger.transfer.report import FailedRecord, ImportReport
 
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 SHOWN_FAILURES = 20
@@ -354,9 +354,9 @@ def _read_as(report: ImportReport) -> list[str]:
     ]
 
 
-def failure_lines(failures: Sequence[Failure], unit: str = "record") -> list[str]:
+def failure_lines(failures: Sequence[FailedRecord], unit: str = "record") -> list[str]:
     """One line per problem, with the first record that has it: a wrong --field fails every record in the same way."""
-    by_problem: dict[str, list[Failure]] = {}
+    by_problem: dict[str, list[FailedRecord]] = {}
     for failure in failures:
         by_problem.setdefault(failure.problem, []).append(failure)
     lines = [

@@ -21,7 +21,7 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.lists.thread_ids import thread_count, threads_after
 from chatledger.storage.repositories.locks import hold_thread
-from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
+from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, CellEncryption, Tenant
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import encode_text
 
@@ -47,7 +47,7 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
     return dict(rows)
 
 
-async def _go_through(scope: Scope, encryption: Encryption, progress: Progress | None) -> Counter[str]:
+async def _go_through(scope: Scope, encryption: CellEncryption, progress: Progress | None) -> Counter[str]:
     """One pass over all threads of the tenant, in the order of their ids."""
     rows: Counter[str] = Counter()
     total = await scope.read(lambda sql: thread_count(sql, scope.tenant))
@@ -65,19 +65,19 @@ async def _go_through(scope: Scope, encryption: Encryption, progress: Progress |
     return rows
 
 
-async def _encrypt_thread(scope: Scope, encryption: Encryption, thread_id: str) -> Counter[str]:
+async def _encrypt_thread(scope: Scope, encryption: CellEncryption, thread_id: str) -> Counter[str]:
     rows: Counter[str] = Counter()
     while batch := await scope.write(lambda sql: _encrypt_some(sql, encryption, scope.tenant, thread_id)):
         rows.update(batch)
     return rows
 
 
-def _is_stale(sql: WriteSql, encryption: Encryption, tenant: Tenant, thread_id: str) -> bool:
+def _is_stale(sql: WriteSql, encryption: CellEncryption, tenant: Tenant, thread_id: str) -> bool:
     place = {"tenant": tenant.key, "thread": encode_text(thread_id), "header": encryption.ring().header}
     return any(sql.fetch(_select(table, len(place["header"]), 1), place) for table in _OF_THREADS)
 
 
-def _encrypt_some(sql: WriteSql, encryption: Encryption, tenant: Tenant, thread_id: str) -> Counter[str]:
+def _encrypt_some(sql: WriteSql, encryption: CellEncryption, tenant: Tenant, thread_id: str) -> Counter[str]:
     """Encrypt up to BATCH rows of the thread. Returns no rows if none is left or the thread was deleted."""
     rows: Counter[str] = Counter()
     try:
@@ -99,7 +99,7 @@ def _encrypt_some(sql: WriteSql, encryption: Encryption, tenant: Tenant, thread_
     return rows
 
 
-def _encrypt_beside(sql: WriteSql, encryption: Encryption, tenant: Tenant) -> Counter[str]:
+def _encrypt_beside(sql: WriteSql, encryption: CellEncryption, tenant: Tenant) -> Counter[str]:
     """Encrypt up to BATCH values of users and of the tenant, and the tenant's secret."""
     rows: Counter[str] = Counter()
     header = encryption.ring().header
@@ -113,7 +113,7 @@ def _encrypt_beside(sql: WriteSql, encryption: Encryption, tenant: Tenant) -> Co
     return rows
 
 
-def _encrypt_rows(sql: WriteSql, encryption: Encryption, tenant: Tenant, table: str, stored: Sequence[Row]) -> None:
+def _encrypt_rows(sql: WriteSql, encryption: CellEncryption, tenant: Tenant, table: str, stored: Sequence[Row]) -> None:
     columns = _columns(table)
     decrypted = [tuple(row) for row in encryption.decrypt(table, columns, stored)]
     encrypted = encryption.encrypt(table, columns, decrypted)

@@ -16,7 +16,7 @@ from chatledger.storage.history.path import Path, cut, damaged_lineage, find_pat
 from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window_request import END, Section, Window
 from chatledger.storage.rows.decode_messages import decode_messages
-from chatledger.storage.rows.encryption import Encryption
+from chatledger.storage.rows.encryption import CellEncryption
 from chatledger.storage.schema.text import ESCAPE_MARK, encode_text, write_mark
 
 
@@ -318,7 +318,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def _encrypted_turn_starts(sql: ReadSql, encryption: Encryption, interval: dict[str, Any]) -> Iterator[int]:
+def _encrypted_turn_starts(sql: ReadSql, encryption: CellEncryption, interval: dict[str, Any]) -> Iterator[int]:
     """The first seqs of the turns of one branch, latest first. No statement can read an encrypted residual, so this
     function decrypts each.
     """

@@ -38,11 +38,11 @@ from chatledger.storage.rows.keys import (
     TAG_BYTES,
     VERSION,
     CellCounts,
+    Encryption,
     KeyRing,
     Keys,
     TenantKeys,
 )
-from chatledger.storage.rows.keys import Encryption as Given
 from chatledger.storage.schema.columns import Ciphertext, CodedText, JsonText, Undecoded, holds, holds_no_text
 from chatledger.storage.schema.tables import metadata
 from chatledger.storage.schema.text import (
@@ -85,7 +85,7 @@ class Tenant:
 
     name: str
     key: str
-    encryption: Encryption | None = None
+    encryption: CellEncryption | None = None
     user_id: str | None = None
     user: str | None = None
 
@@ -110,8 +110,8 @@ class EncryptionKeys:
     KeyRing, in place of a function, serves every tenant.
     """
 
-    def __init__(self, encryption: KeyRing | Given | None) -> None:
-        settings = Given(encryption) if isinstance(encryption, KeyRing) else encryption
+    def __init__(self, encryption: KeyRing | Encryption | None) -> None:
+        settings = Encryption(encryption) if isinstance(encryption, KeyRing) else encryption
         self._required = settings is not None and settings.required
         self._plaintext = settings is not None and settings.plaintext
         keys = None if settings is None else settings.keys
@@ -119,10 +119,10 @@ class EncryptionKeys:
         self._marked: set[str] = set()
         self.counts: CellCounts = CellCounts()
 
-    def of(self, tenant: str) -> Encryption | None:
+    def of(self, tenant: str) -> CellEncryption | None:
         if self._keys is None:
             return None
-        own = Encryption(tenant, self._keys, plaintext=self._plaintext, marked=self._marked, counts=self.counts)
+        own = CellEncryption(tenant, self._keys, plaintext=self._plaintext, marked=self._marked, counts=self.counts)
         own.required = self._required
         return own
 
@@ -131,7 +131,7 @@ class EncryptionKeys:
         return self._keys is not None
 
 
-class Encryption:
+class CellEncryption:
     """Encrypts and decrypts the words of one tenant. With `plaintext`, cells that are not encrypted are read as they
     are.
     """
