@@ -35,7 +35,7 @@ from chatledger.storage.changes.reencrypt import reencrypt
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.postgresql.options import POSTGRESQL_OR_NONE, PostgreSQL
 from chatledger.storage.databases.postgresql.replica import require_position
-from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
+from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, LedgerGuard, Scope
 from chatledger.storage.drivers.urls import ADDRESS_OR_ENGINE, TIMEOUT
 from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import ENCRYPTION, Encryption, KeyRing
@@ -68,7 +68,7 @@ class Ledger(Repositories):
     those of its repositories: `ledger.threads`, `ledger.messages`.
     """
 
-    def __init__(self, guard: Guard, scope: Scope, *, owner: bool) -> None:
+    def __init__(self, guard: LedgerGuard, scope: Scope, *, owner: bool) -> None:
         super().__init__(scope)
         self._guard = guard
         self._database = guard.database
@@ -165,7 +165,7 @@ class Ledger(Repositories):
             observer = Observers(observers) if len(observers) > 1 else next(iter(observers), None)
             listens = options.pooler == "session"
             _log.info("encryption: %s", "on" if keys.are_there else "off")
-            guard = Guard(database, standby, keys, observer, notify=notify, listens=listens)
+            guard = LedgerGuard(database, standby, keys, observer, notify=notify, listens=listens)
             return observed(cls, "", observer)(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)

@@ -756,10 +756,10 @@ def tell_what_an_error_says() -> None:
 
 
 def close_at_once() -> None:
-    from chatledger.storage.databases.scope import Guard
+    from chatledger.storage.databases.scope import LedgerGuard
 
-    close = Guard.close
-    Guard.close = lambda self, timeout: close(self, 0)  # type: ignore[method-assign]
+    close = LedgerGuard.close
+    LedgerGuard.close = lambda self, timeout: close(self, 0)  # type: ignore[method-assign]
 
 
 def cut_no_connection() -> None:
@@ -1323,10 +1323,10 @@ def forget_hints_before_the_wait() -> None:
 
 
 def trust_that_no_hint_is_lost() -> None:
-    from chatledger.storage.databases.scope import Guard
+    from chatledger.storage.databases.scope import LedgerGuard
 
-    hear = Guard._hear
-    Guard._hear = lambda self, buckets: hear(self, buckets or set())  # type: ignore[method-assign]
+    hear = LedgerGuard._hear
+    LedgerGuard._hear = lambda self, buckets: hear(self, buckets or set())  # type: ignore[method-assign]
 
 
 MUTANTS = (

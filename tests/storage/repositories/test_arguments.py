@@ -59,7 +59,7 @@ JUDGED_ELSEWHERE = {
     "datetime | None",
     "Feedback | Any",
     "Scope",  # this and what follows are ours
-    "Guard",
+    "LedgerGuard",
 }
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 GIVEN: dict[str, Any] = {

@@ -60,7 +60,7 @@ class Scope:
     tenant: Tenant
     rules: RulesLevel
     limits: Limits
-    guard: Guard | None = None
+    guard: LedgerGuard | None = None
     moved: Callable[[Followed], None] | None = None
     """Called with each thread that a write changed, if the ledger sends hints."""
     counters: Counters = field(default_factory=Counters)
@@ -208,7 +208,7 @@ class Scope:
         self._here().learn(self.tenant, thread, seen)
 
 
-class Guard:
+class LedgerGuard:
     """The database that a ledger opened, and its replica if it has one, until the ledger is closed. As a context
     manager it gives the database and counts the running calls, so that `close` can wait for them.
     """
