@@ -33,17 +33,18 @@ class Heard:
     """
 
     def __init__(self) -> None:
-        self.statements: list[str] = []
+        self.statements: dict[str, None] = {}
+        """Each once, in the order of their first times."""
         self._connections: WeakSet[Any] = WeakSet()
-        self._before: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
+        self._before: WeakKeyDictionary[Any, dict[str, None]] = WeakKeyDictionary()
 
     def note(self, connection: Any, sent: Sent) -> None:
         known = connection in self._connections
-        (self.statements if known else self._before.setdefault(connection, [])).append(" ".join(sent.text.split()))
+        (self.statements if known else self._before.setdefault(connection, {}))[sent.text] = None
 
     def add(self, connection: Any) -> None:
         self._connections.add(connection)
-        self.statements += self._before.pop(connection, [])
+        self.statements |= self._before.pop(connection, {})
 
     def listen(self, monkeypatch: pytest.MonkeyPatch) -> None:
         note_asyncpg(monkeypatch, self.note)

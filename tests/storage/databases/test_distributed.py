@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -69,9 +69,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return record(monkeypatch)
 
 
-def joined_writes(statements: list[str]) -> set[str]:
+def joined_writes(statements: Iterable[str]) -> set[str]:
     """The statements that write more than one table."""
-    return {one for one in statements if len(_WRITES.findall(one)) > 1}
+    return {one for one in statements if len(_WRITES.findall(" ".join(one.split()))) > 1}
 
 
 async def run_everything(ledger: Ledger, scope: Any) -> None:
@@ -119,7 +119,7 @@ async def test_every_statement_binds_its_tables_to_the_tenant_and_writes_one(
 ) -> None:
     async with pg_database.open(postgresql=PostgreSQL(distributed=True)) as ledger:
         await run_everything(ledger, scope)
-        assert len(set(heard.statements)) > 100
+        assert len(heard.statements) > 100
         assert joined_writes(heard.statements) == set()
 
 
@@ -134,7 +134,7 @@ async def test_a_statement_that_is_not_bound_is_found(pg_database: Database, hea
 async def test_no_plain_ledger_is_heard(pg_database: Database, heard: Heard) -> None:
     async with pg_database.open(postgresql=PostgreSQL(distributed=False)) as ledger:
         await ledger.threads.create("t")
-    assert heard.statements == []
+    assert not heard.statements
 
 
 async def test_each_exception_is_used(pg_database: Database, heard: Heard) -> None:
@@ -158,7 +158,7 @@ async def test_a_transaction_on_a_callers_connection_writes_one_table_a_statemen
     engine = create_async_engine(pg_database.url.replace("postgresql:", "postgresql+asyncpg:"))
     async with engine.begin() as connection:
         await append_in_each_way(Transaction(connection, postgresql=PostgreSQL(distributed=True)))
-        assert len(set(heard.statements)) > 20
+        assert len(heard.statements) > 20
         assert joined_writes(heard.statements) == set()
     await engine.dispose()
 
@@ -172,7 +172,7 @@ def test_the_commands_bind_their_tables_and_write_one(pg_database: Database, hea
     (tmp_path / "talks.json").write_text(json.dumps([{"n": str(n), "messages": talk} for n in range(3)]))
     for words in COMMANDS:
         assert chatledger(*words.split(), url=pg_database.url, cwd=tmp_path).code == 0
-    assert len(set(heard.statements)) > 40
+    assert len(heard.statements) > 40
     assert joined_writes(heard.statements) == set()
 
 
