@@ -29,6 +29,7 @@ from chatledger.storage.append import write as write_module
 from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.databases.postgresql import append as postgresql_append_module
 from chatledger.storage.repositories.branches import fork_at
+from chatledger.storage.rows.encrypted import UNLESS_ENCRYPTED
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -238,20 +239,18 @@ async def test_a_thread_made_again_under_a_cached_tip_is_judged_again(database: 
 
 async def test_only_the_guard_stops_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutation check: with the version as guard in place of the stamp, the recreated thread takes the wrong result."""
-    names = vars(write_module)
-    assert "stamp = :stamp" in names["UPDATE_TIP"]
-    weak = names["UPDATE_TIP"].replace("stamp = :stamp", "(stamp = :stamp OR last_seq = 2)")
-    monkeypatch.setitem(names, "UPDATE_TIP", weak)
-    monkeypatch.setitem(names, "_UPDATE_TIP", f"{weak} RETURNING 1")
-    names["_statement"].cache_clear()
-    try:
-        async with pg_database.open() as ledger, pg_database.open() as other:
-            await wait_for(ledger, "a")
-            await make_again(other)
-            await ledger.messages.append("t", [result("a")])
-            assert [finding.rule for finding in await findings_of(ledger, "t")] == ["R6", "R6"]
-    finally:
-        names["_statement"].cache_clear()
+    guarded = write_module.UPDATE_TIP
+    assert "stamp = :stamp" in guarded
+    monkeypatch.setattr(
+        write_module, "UPDATE_TIP", guarded.replace("stamp = :stamp", "(stamp = :stamp OR last_seq = 2)")
+    )
+    for name, unless in (("_WITH_KEYS", ""), ("_WITHOUT_KEYS", UNLESS_ENCRYPTED)):
+        monkeypatch.setattr(write_module, name, write_module._tip_guard(unless))
+    async with pg_database.open() as ledger, pg_database.open() as other:
+        await wait_for(ledger, "a")
+        await make_again(other)
+        await ledger.messages.append("t", [result("a")])
+        assert [finding.rule for finding in await findings_of(ledger, "t")] == ["R6", "R6"]
 
 
 async def test_a_stale_tip_never_refuses(database: Database) -> None:
