@@ -34,7 +34,7 @@ from chatledger.formats.agent_framework.parts import (
     read_parts,
 )
 from chatledger.formats.agent_framework.write import encoded_call, encoded_result
-from chatledger.formats.wire.fields import nameless, optional_text_at, text_at, wrong
+from chatledger.formats.wire.fields import call_at, optional_text_at, text_at, wrong
 from chatledger.formats.wire.parts import text_alone
 from chatledger.formats.wire.plain import as_json
 from chatledger.formats.wire.residual import keep, nested, positions_of
@@ -128,20 +128,7 @@ def _read_call(value: JsonValue, path: str, *, lenient: bool) -> ToolCall | None
     """A call that the application answers; None for every other content, and for a malformed call if lenient."""
     if not isinstance(value, dict) or not _is_of(value, CALL) or value.get("hosted") is True:
         return None
-    try:
-        arguments = value.get("arguments")
-        if arguments is not None and not isinstance(arguments, (str, dict)):
-            raise wrong(f"{path}.arguments", "text or an object", arguments)
-        call = ToolCall(
-            id=optional_text_at(value, "call_id", path), name=text_at(value, "name", path), arguments=arguments
-        )
-        if not call.name:
-            raise nameless(f"{path}.name")
-    except DecodeError:
-        if not lenient:
-            raise
-        return None
-    return call
+    return call_at(value, path, id_key="call_id", name_key="name", arguments_key="arguments", lenient=lenient)
 
 
 # --- Results ----------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from chatledger.formats.pydantic_ai.names import (
 )
 from chatledger.formats.pydantic_ai.parts import has_files, read_items, read_part
 from chatledger.formats.pydantic_ai.write import SUCCESS, encoded_call, encoded_row
-from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
+from chatledger.formats.wire.fields import as_object, call_at, optional_text_at, text_at, wrong
 from chatledger.formats.wire.parts import opaque, text_alone
 from chatledger.formats.wire.plain import require_json
 from chatledger.formats.wire.residual import keep, positions_of
@@ -223,16 +223,4 @@ def _read_call(value: JsonValue, path: str, *, lenient: bool) -> ToolCall | None
     """A call; None for every other part, and for a malformed call if lenient."""
     if not isinstance(value, dict) or value.get(PART_KIND) != CALL:
         return None
-    try:
-        arguments = value.get("args")
-        if arguments is not None and not isinstance(arguments, (str, dict)):
-            raise wrong(f"{path}.args", "text or an object", arguments)
-        call_id = optional_text_at(value, "tool_call_id", path)
-        call = ToolCall(id=call_id, name=text_at(value, "tool_name", path), arguments=arguments)
-        if not call.name:
-            raise nameless(f"{path}.tool_name")
-    except DecodeError:
-        if not lenient:
-            raise
-        return None
-    return call
+    return call_at(value, path, id_key="tool_call_id", name_key="tool_name", arguments_key="args", lenient=lenient)

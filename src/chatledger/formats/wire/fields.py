@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.models import LENIENT, ChatMessage
+from chatledger.models import LENIENT, ChatMessage, ToolCall
 from chatledger.models.base import blank, revive
 from chatledger.models.json import JsonValue
 
@@ -73,6 +73,24 @@ def nameless(path: str) -> DecodeError:
     message, because it keeps the call in the residual.
     """
     return DecodeError(path, "empty: a call needs a name. rules='lenient' keeps the call in its message's residual")
+
+
+def call_at(
+    source: dict[str, JsonValue], path: str, *, id_key: str, name_key: str, arguments_key: str, lenient: bool
+) -> ToolCall | None:
+    """The call whose id, name and arguments stand under these keys; None for a malformed one if lenient."""
+    try:
+        arguments = source.get(arguments_key)
+        if arguments is not None and not isinstance(arguments, (str, dict)):
+            raise wrong(f"{path}.{arguments_key}", "text or an object", arguments)
+        id_, name = optional_text_at(source, id_key, path), text_at(source, name_key, path)
+        if not name:
+            raise nameless(f"{path}.{name_key}")
+    except DecodeError:
+        if not lenient:
+            raise
+        return None
+    return ToolCall(id=id_, name=name, arguments=arguments)
 
 
 def as_object(value: JsonValue, path: str) -> dict[str, JsonValue]:
