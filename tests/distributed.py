@@ -72,4 +72,5 @@ def hearing(monkeypatch: pytest.MonkeyPatch, test: str) -> Iterator[Heard]:
     heard = Heard()
     heard.listen(monkeypatch)
     yield heard
-    assert unbound(heard.statements) == {}
+    if found := unbound(heard.statements):
+        raise AssertionError(f"tables that are not bound to the tenant: {found}")

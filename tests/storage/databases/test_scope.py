@@ -360,6 +360,7 @@ CALLS |= {
         lambda s, ids: s.messages.revisions("mine", f"{ids.message}0"),
     ],
     "erasures.erase": [
+        lambda s, ids: s.erasures.erase(("thread", ids.thread), dry_run=True),
         lambda s, ids: s.erasures.erase(("user", ids.user)),
         lambda s, ids: s.erasures.erase(("thread", ids.thread)),
         lambda s, ids: s.erasures.erase(("thread", ids.erased)),
