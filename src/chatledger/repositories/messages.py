@@ -53,12 +53,13 @@ from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.gone import with_digests
 from chatledger.storage.append.request import (
+    OF_A_COPY,
     After,
     AppendRequest,
     OnOpenCalls,
     make_request,
     read_expected,
-    refusing_copies,
+    refuse_copies,
     require_messages,
 )
 from chatledger.storage.changes.redaction import erase_at
@@ -333,8 +334,11 @@ class MessageRepository:
                     if last_attempt:
                         raise
                     continue
-            with refusing_copies(messages):
+            try:
                 compared = await _encoded(messages, partial(compare, history, messages, replace_synthetic=anew))
+            except OF_A_COPY as error:
+                refuse_copies(messages, error)
+                raise
             rest, parts = messages[compared.same :], compared.difference is not None
             if compared.difference is not None and not anew:
                 raise VersionConflict(

@@ -44,7 +44,7 @@ def judge(tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: Rule
     fold.interrupt()
     judged: list[Judged] = []
     for index, message in enumerate(messages):
-        if fold.partial_seq is not None:
+        if fold.partial[0] is not None:
             refuse_unless_lenient(level, index, [Violation(rule="R10", detail=_PARTIAL.format(fold.partial_seq))])
             cut = judged[-1].message.model_copy(update={"state": "interrupted"})
             judged[-1] = judged[-1]._replace(message=cut)
@@ -87,14 +87,14 @@ class Fold:
 
     def judge(self, message: ChatMessage, *, branch: int, index: int = 0, level: RulesLevel = "lenient") -> Judged:
         """Judge the message, and move behind it. Raises RuleViolation."""
-        seq = self.last_seq + 1
+        fields, seq = message.__dict__, self.last_seq + 1  # a model takes twice as long to find an attribute
         broken = broken_alone(message)
         if self.open_calls:
             broken += _broken_in_place(self, message)
         if level == "ordered":
             broken += broken_order(self, message)
-        call, problem = self._answer(message) if message.role == "tool" else (None, None)
-        recorded = arguments_not_json(message) if message.tool_calls else []
+        call, problem = self._answer(message) if fields["role"] == "tool" else (None, None)
+        recorded = arguments_not_json(message) if fields["tool_calls"] else []
         if broken or recorded or problem is not None:
             problems = [] if problem is None else [problem]
             refuse_unless_lenient(level, index, [*broken, *problems])
@@ -104,29 +104,31 @@ class Fold:
 
     def advance(self, message: ChatMessage, seq: int, branch: int, answered: OpenCall | None) -> None:
         """Move behind the message, which answers this call."""
-        aside = is_aside(self, message)
-        continues = bool(self.open_calls) and message.run_id == self.turn_run
+        fields = message.__dict__
+        role, run = fields["role"], fields["run_id"]
+        aside = role in _ASIDE and is_aside(self, message)
+        continues = bool(self.open_calls) and run == self.turn_run
         if answered is not None:
             self.open_calls.close(answered)
-        calls = calls_of(message, branch, seq) if message.tool_calls else ()
-        if message.state == "partial":
+        calls = calls_of(message, branch, seq) if fields["tool_calls"] else ()
+        if fields["state"] == "partial":
             self.partial = seq, calls
         else:
             self.partial = None, ()
             self.open_calls.add(calls)
         self.last_seq, self.lease = seq, None
         if not aside:
-            self.last_role = message.role
-            self._continue_turn(message, answered, continues=continues)
+            self.last_role = role
+            self._continue_turn(role, run, answered, continues=continues)
 
-    def _continue_turn(self, message: ChatMessage, answered: OpenCall | None, *, continues: bool) -> None:
-        """The answered ids and the run of the turn that the message continues or begins."""
-        if message.role == "tool" and answered is not None:
+    def _continue_turn(self, role: str, run: str | None, answered: OpenCall | None, *, continues: bool) -> None:
+        """The answered ids and the run of the turn that a message of this role continues or begins."""
+        if role == "tool" and answered is not None:
             self.answered.append(answered.id)
             self._answered_ids.add(answered.id)
-        elif message.role != "tool":
-            self.turn_run = message.run_id if message.role == "assistant" else None
-            if message.role != "assistant" or not continues:
+        elif role != "tool":
+            self.turn_run = run if role == "assistant" else None
+            if self.answered and (role != "assistant" or not continues):
                 self.answered, self._answered_ids = [], set()
         # The run matters only to open calls. It is stored with them, so the tip in memory must drop it without them.
         if not (self.open_calls or self.partial[1] or self.answered):
@@ -160,13 +162,14 @@ def refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violat
 
 def broken_alone(message: ChatMessage) -> list[Violation]:
     """The violations of a message that do not depend on earlier messages."""
-    broken = []
-    role, calls = message.role, message.tool_calls
+    broken: list[Violation] = []
+    fields = message.__dict__
+    role, calls = fields["role"], fields["tool_calls"]
     if role not in ROLES:
         broken.append(Violation(rule="R3", detail=f"unknown role {role!r}"))
     if calls and role != "assistant":
         broken.append(Violation(rule="R4", detail=f"tool calls on a message of role {role!r}"))
-    if message.tool_call_id is not None and role != "tool":
+    if fields["tool_call_id"] is not None and role != "tool":
         broken.append(Violation(rule="R4", detail=f"a tool_call_id on a message of role {role!r}"))
     if calls:
         broken += _broken_calls(calls)
@@ -232,6 +235,8 @@ def _is_late_system(fold: Fold | Tip, message: ChatMessage) -> bool:
 
 
 _SYSTEM = ("system", "developer")
+_ASIDE = ("custom", *_SYSTEM)
+"""The roles of messages that may belong to no turn."""
 
 
 def calls_of(message: ChatMessage, branch: int, seq: int) -> tuple[OpenCall, ...]:
@@ -275,36 +280,32 @@ Place = tuple[int, int, int]
 """Branch, seq and index of a call."""
 
 
-class OpenCalls:
-    """The calls that wait for a result, true if there are some. They are added in their order. Thousands may wait, and
-    each is looked at a few times in all.
+class OpenCalls(dict[Place, OpenCall]):
+    """The calls that wait for a result, by their places, in their order. Thousands may wait, and each is looked at a
+    few times in all.
     """
 
     def __init__(self, calls: Iterable[OpenCall] = ()) -> None:
-        self._open: dict[Place, OpenCall] = {}
         self._all: deque[OpenCall] = deque()
         self._by_name: defaultdict[str, deque[OpenCall]] = defaultdict(deque)
         self._by_id: defaultdict[str | None, list[deque[OpenCall]]] = defaultdict(list)
         self.add(calls)
 
-    def __bool__(self) -> bool:
-        return bool(self._open)
-
     @property
     def in_order(self) -> tuple[OpenCall, ...]:
-        return tuple(self._open.values())
+        return tuple(self.values())
 
     def first(self, count: int) -> list[OpenCall]:
-        return list(islice(self._open.values(), count))
+        return list(islice(self.values(), count))
 
     def at(self, place: Place | None) -> OpenCall | None:
         """The open call at this place."""
-        return None if place is None else self._open.get(place)
+        return None if place is None else self.get(place)
 
     def add(self, calls: Iterable[OpenCall]) -> None:
         """Add the calls of a message."""
         for call in calls:
-            self._open[call[:3]] = call
+            self[call[:3]] = call
             self._all.append(call)
             self._by_name[call.name].append(call)
             of_messages = self._by_id[call.id]
@@ -324,7 +325,7 @@ class OpenCalls:
 
     def close(self, call: OpenCall) -> None:
         """The call has a result. The queues drop it when it comes to their front."""
-        self._open.pop(call[:3], None)
+        self.pop(call[:3], None)
 
     def _of_latest_message(self, id_: str | None) -> OpenCall | None:
         of_messages = self._by_id.get(id_, [])
@@ -335,7 +336,7 @@ class OpenCalls:
         return None
 
     def _first(self, calls: deque[OpenCall]) -> OpenCall | None:
-        while calls and calls[0][:3] not in self._open:
+        while calls and calls[0][:3] not in self:
             calls.popleft()
         return calls[0] if calls else None
 

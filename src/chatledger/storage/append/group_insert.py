@@ -143,7 +143,7 @@ def statement_of(branches: Sequence[Sequence[Plan]]) -> tuple[str, dict[str, Any
             for name, own in plan.rows.items():
                 rows[name] += own
                 numbers[name] += [number] * len(own)
-    columns = [columns_of(name, own, parameters, cells=False) for name, own in rows.items() if own]
+    columns = [columns_of(name, own, parameters) for name, own in rows.items() if own]
     parameters |= {f"{name}_numbers": own for name, own in numbers.items() if own}
     own_ids = not all(plan.request.ids_are_new for plans in branches for plan in plans)
     plain = branches[0][0].request.tenant.encryption is None

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain as chained
 from typing import Any, NamedTuple
 
-from chatledger.storage.drivers.sql import Row, WriteSql
+from chatledger.storage.drivers.sql import CELLS, Row, WriteSql
 from chatledger.storage.rows.messages import (
     CALL_COLUMNS,
     GIVEN_COLUMNS,
@@ -74,14 +75,21 @@ class Step(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The columns of a table that a batch fills: `values` have one value for all rows, `varying` have one for each row.
-    The latter come as an array for each column, or of a small batch of `cells` rows as a parameter for each cell.
+    """The columns of a table that a batch fills: `values` have one value for all rows, `varying` have one for each row,
+    which come as an array for each column.
     """
 
     table: str
     varying: tuple[str, ...]
     values: tuple[str, ...]
-    cells: int
+    conflict: str
+
+
+class Cells(NamedTuple):
+    """A few rows of a table, with a parameter for each cell, by its position: see `prepare`."""
+
+    table: str
+    rows: int
     conflict: str
 
 
@@ -121,12 +129,16 @@ class GuardedWrite:
 
     def at_once(self, answer: str, more: Iterable[Step] = ()) -> tuple[str, dict[str, Any]]:
         """The write as one statement on PostgreSQL, with the steps of `more` at its end. `answer` is its SELECT."""
-        own = [
-            columns_of(table, rows, self.parameters, overwrites=self.overwrites)
-            for table, rows in self.rows.items()
-            if rows
-        ]
+        self.parameters[CELLS] = cells = list[Any]()
+        own = [self.shape(table, rows, cells) for table, rows in self.rows.items() if rows]
         return chain(self.guard.chain, (*self.steps, *own, *more), answer), self.parameters
+
+    def shape(self, table: str, rows: Sequence[tuple[Any, ...]], cells: list[Any]) -> Cells | Columns:
+        """How the rows are sent: of a few, it adds the cells, and of many the parameters."""
+        if len(rows) > FEW:
+            return columns_of(table, rows, self.parameters, overwrites=self.overwrites)
+        cells += chained.from_iterable(rows)
+        return Cells(table, len(rows), _conflict(table, overwrites=self.overwrites))
 
     def alone(self, sql: WriteSql, parameters: dict[str, Any]) -> set[str] | None:
         """Run the guard and the steps. Returns the names of the steps that returned a row; None if the guard failed."""
@@ -154,50 +166,39 @@ def _conflict(table: str, *, overwrites: bool) -> str:
 
 
 @lru_cache(maxsize=512)
-def chain(guard: str, parts: tuple[Step | Columns, ...], answer: str, source: Source = _TIP) -> str:
+def chain(guard: str, parts: tuple[Step | Columns | Cells, ...], answer: str, source: Source = _TIP) -> str:
     """One statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
     return ",\n".join([guard, *(_part(part, source) for part in parts)]) + f"\n{answer}"
 
 
-def _part(part: Step | Columns, source: Source) -> str:
-    if isinstance(part, Columns):
-        return f"{part.table} AS ({insert_from(source, part)})"
-    return f"{part.name} AS ({part.text.replace('{guard}', ' AND EXISTS (SELECT FROM tip)')})"
+def _part(part: Step | Columns | Cells, source: Source) -> str:
+    if isinstance(part, Step):
+        return f"{part.name} AS ({part.text.replace('{guard}', ' AND EXISTS (SELECT FROM tip)')})"
+    return f"{part.table} AS ({insert_from(source, part)})"
 
 
-CELLS = 8
+FEW = 8
 """Maximum number of rows whose cells are parameters. The driver takes four times as long for the arrays of two rows as
 for their cells. Each number of rows is a statement of its own, so larger batches come as arrays.
 """
 
 
 def columns_of(
-    table: str,
-    rows: Sequence[tuple[Any, ...]],
-    parameters: dict[str, Any],
-    *,
-    cells: bool = True,
-    overwrites: bool = False,
+    table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any], *, overwrites: bool = False
 ) -> Columns:
     """Adds the parameters. Most columns of most batches are NULL. The driver works through an array element by element,
-    whatever it holds, so a column of equal values is sent as one value. With `cells`, a few rows are sent as cells.
+    whatever it holds, so a column of equal values is sent as one value.
     """
     varying, values = [], []
-    count = len(rows) if cells and len(rows) <= CELLS else 0
-    for (column, parameter, often_the_same, names), own in zip(
-        _PARAMETERS[table], zip(*rows, strict=True), strict=True
-    ):
+    for (column, parameter, often_the_same), own in zip(_PARAMETERS[table], zip(*rows, strict=True), strict=True):
         if often_the_same and own.count(own[0]) == len(own):
             if own[0] is not None:
                 values.append(column)
                 parameters[parameter] = own[0]
         else:
             varying.append(column)
-            if count:
-                parameters.update(zip(names, own, strict=False))
-            else:
-                parameters[parameter] = own
-    return Columns(table, tuple(varying), tuple(values), count, _conflict(table, overwrites=overwrites))
+            parameters[parameter] = own
+    return Columns(table, tuple(varying), tuple(values), _conflict(table, overwrites=overwrites))
 
 
 _OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"role", "text"} | {
@@ -217,7 +218,6 @@ _PARAMETERS = {
             column,
             f"{table}_{column}",
             column in _OFTEN_THE_SAME and column != columns[0],  # the first tells the rows apart
-            [f"{table}_{column}_{row}" for row in range(CELLS)],
         )
         for column in columns
     ]
@@ -226,37 +226,35 @@ _PARAMETERS = {
 
 
 @lru_cache(maxsize=512)
-def insert_from(source: Source, columns: Columns) -> str:
+def insert_from(source: Source, shape: Columns | Cells) -> str:
     """An INSERT of rows on PostgreSQL, if the source has a row."""
-    names, key = _names(columns), source.key[: len(KEYS[columns.table])]
-    values = [_parameter(columns, column) for column in columns.values]
-    arrays = [_parameter(columns, column, array="[]") for column in columns.varying]
+    key = source.key[: len(KEYS[shape.table])]
+    if isinstance(shape, Cells):
+        made = f" SELECT {', '.join(key)}, u.* FROM {source.row}, (VALUES {_cells(shape)}) AS u"
+        return f"{_into(shape.table, TABLES[shape.table])}{made}{source.condition}{shape.conflict}"
+    values = [_parameter(shape.table, column) for column in shape.values]
+    arrays = [f"{_parameter(shape.table, column)}[]" for column in shape.varying]
     if source.numbered:
-        varying = [f"u.{column}" for column in columns.varying]
-        unnested = ", ".join([f":{columns.table}_numbers::bigint[]", *arrays])
-        rows = f" JOIN unnest({unnested}) AS u ({', '.join(('number', *columns.varying))}) USING (number)"
-    elif columns.cells:
-        varying, rows = ["u.*"], f", (VALUES {', '.join(_cells(columns))}) AS u"
+        varying = [f"u.{column}" for column in shape.varying]
+        unnested = ", ".join([f":{shape.table}_numbers::bigint[]", *arrays])
+        rows = f" JOIN unnest({unnested}) AS u ({', '.join(('number', *shape.varying))}) USING (number)"
     else:
         varying, rows = ["u.*"], f", unnest({', '.join(arrays)}) AS u"
-    selected = ", ".join([*key, *values, *varying])
-    return f"{names} SELECT {selected} FROM {source.row}{rows}{source.condition}{columns.conflict}"
+    into, selected = _into(shape.table, [*shape.values, *shape.varying]), ", ".join([*key, *values, *varying])
+    return f"{into} SELECT {selected} FROM {source.row}{rows}{source.condition}{shape.conflict}"
 
 
-def _names(columns: Columns) -> str:
-    names = ", ".join((*KEYS[columns.table], *columns.values, *columns.varying))
-    return f"INSERT INTO {{schema}}{columns.table} ({names})"
+def _into(table: str, columns: Sequence[str]) -> str:
+    return f"INSERT INTO {{schema}}{table} ({', '.join((*KEYS[table], *columns))})"
 
 
-def _cells(columns: Columns, first: Sequence[str] = ()) -> list[str]:
-    return [
-        f"({', '.join([*first, *(_parameter(columns, column, f'_{row}') for column in columns.varying)])})"
-        for row in range(columns.cells)
-    ]
+def _cells(cells: Cells, first: Sequence[str] = ()) -> str:
+    typed = [f"{{cell}}::{_TYPES.get(column, 'text')}" for column in TABLES[cells.table]]
+    return ", ".join([f"({', '.join([*first, *typed])})"] * cells.rows)
 
 
-def _parameter(columns: Columns, column: str, name: str = "", array: str = "") -> str:
-    return f":{columns.table}_{column}{name}::{_TYPES.get(column, 'text')}{array}"
+def _parameter(table: str, column: str) -> str:
+    return f":{table}_{column}::{_TYPES.get(column, 'text')}"
 
 
 # --- In one statement for each table: on SQLite, and where the tables are distributed by tenant -----------------------
@@ -286,8 +284,9 @@ def write_by_table(sql: WriteSql, *writes: GuardedWrite) -> list[set[str]] | Non
             sql.load(table, *as_on_sqlite((*KEYS[table], *TABLES[table]), rows), conflict)
             continue
         for write in own:
-            columns = columns_of(table, write.rows[table], write.parameters, overwrites=write.overwrites)
-            statement = _insert_values(columns) if columns.cells else insert_from(_STORED_TIP, columns)
+            write.parameters[CELLS] = cells = list[Any]()
+            shape = write.shape(table, write.rows[table], cells)
+            statement = _insert_values(shape) if isinstance(shape, Cells) else insert_from(_STORED_TIP, shape)
             sql.fetch(statement, write.parameters)
     return done
 
@@ -298,12 +297,11 @@ def _key(write: GuardedWrite, table: str) -> tuple[Any, ...]:
     return key[: len(KEYS[table])]
 
 
-@lru_cache(maxsize=512)
-def _insert_values(columns: Columns) -> str:
+@lru_cache(maxsize=64)
+def _insert_values(cells: Cells) -> str:
     """An INSERT that gives the tenant as a value, so that a distributed PostgreSQL knows its server when it plans."""
-    first = _OF_PARAMETERS[: len(KEYS[columns.table])]
-    values = [_parameter(columns, column) for column in columns.values]
-    return f"{_names(columns)} VALUES {', '.join(_cells(columns, [*first, *values]))}{columns.conflict}"
+    key = _OF_PARAMETERS[: len(KEYS[cells.table])]
+    return f"{_into(cells.table, TABLES[cells.table])} VALUES {_cells(cells, key)}{cells.conflict}"
 
 
 def as_on_sqlite(columns: Sequence[str], rows: Sequence[Row]) -> tuple[Sequence[str], Sequence[Row]]:

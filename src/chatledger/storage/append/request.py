@@ -7,8 +7,7 @@ whose acknowledgement was lost by looking for the ids.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -140,7 +139,7 @@ class AppendRequest:
     @cached_property
     def runs(self) -> list[str]:
         """The runs that the messages name, each once, as stored."""
-        return list(dict.fromkeys(row.run_id for row in self.rows if row.run_id is not None))
+        return list(dict.fromkeys([run for row in self.rows if (run := row.run_id) is not None]))
 
     def lease_from(self, now: datetime) -> Lease:
         """The lease of a partial message of the batch that is written now."""
@@ -246,8 +245,11 @@ def make_request(
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)
     thread = encode_key(thread_id, "thread_id")
-    with refusing_copies(messages):
+    try:
         rows = tuple(map(encode_message, messages, ids))
+    except OF_A_COPY as error:
+        refuse_copies(messages, error)
+        raise
     request = AppendRequest(
         tenant=tenant,
         thread=thread,
@@ -323,25 +325,24 @@ def _is_message(value: object) -> bool:
     return type(value) is ChatMessage or isinstance(value, ChatMessage)  # Pydantic's own isinstance is slow
 
 
-@contextmanager
-def refusing_copies(messages: Sequence[ChatMessage]) -> Iterator[None]:
+OF_A_COPY = (TypeError, ValueError, AttributeError, LookupError, RecursionError)
+
+
+def refuse_copies(messages: Sequence[ChatMessage], error: Exception) -> None:
     """Raises InvalidArgument for a copy that skipped validation (model_copy, model_construct): only such a message
-    cannot be encoded.
+    cannot be encoded, and `error` is what came of it.
     """
-    try:
-        yield
-    except InvalidArgument:
-        raise
-    except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        for index, message in enumerate(messages):
-            with refusing(f"messages[{index}]"):
-                ChatMessage.model_validate(dict(message), context=LENIENT)
-                for held in (message.content, message.reasoning, message.tool_calls):
-                    for inner in held if isinstance(held, list) else ():
-                        if isinstance(inner, Model):
-                            type(inner).model_validate(dict(inner))
-        detail = "contain a message that was built without validation; build it with ChatMessage.model_validate"
-        raise InvalidArgument("messages", detail) from error
+    if isinstance(error, InvalidArgument):
+        return
+    for index, message in enumerate(messages):
+        with refusing(f"messages[{index}]"):
+            ChatMessage.model_validate(dict(message), context=LENIENT)
+            for held in (message.content, message.reasoning, message.tool_calls):
+                for inner in held if isinstance(held, list) else ():
+                    if isinstance(inner, Model):
+                        type(inner).model_validate(dict(inner))
+    detail = "contain a message that was built without validation; build it with ChatMessage.model_validate"
+    raise InvalidArgument("messages", detail) from error
 
 
 def _refuse_repeated(ids: Sequence[str]) -> None:

@@ -97,13 +97,13 @@ def plan_rows(
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
     rows["runs"] = [(run, "running", request.now) for run in runs]
     for judged, encoded in zip(judgement.messages, request.rows, strict=True):
-        message, seq = judged.message, judged.seq
-        violations = [violation.model_dump() for violation in judged.violations] or None
+        message, seq, broken, call = judged
+        violations = encode_json([violation.model_dump() for violation in broken]) if broken else None
         created_at = message.created_at or request.now
-        rows["messages"].append((*encoded.message, seq, message.state, encode_json(violations), created_at))
+        rows["messages"].append((*encoded.message, seq, message.state, violations, created_at))
         rows["message_parts"] += [(seq, *part) for part in encoded.parts]
-        rows["tool_calls"] += [(seq, *call) for call in encoded.calls]
-        if (call := judged.answers) is not None:
+        rows["tool_calls"] += [(seq, *own) for own in encoded.calls]
+        if call is not None:
             rows["tool_results"].append((seq, call.branch, call.seq, call.idx))
     if (encryption := request.tenant.encryption) is None:
         return rows

@@ -107,9 +107,10 @@ class Checkout:
         """asyncpg's own coroutine that returns the rows of one statement. It raises TimeoutError after `timeout`
         seconds.
         """
-        text, names = prepare(template, "postgresql", self._schema)
+        text, pick = prepare(template, "postgresql", self._schema)
+        assert pick is not None
         driver: Any = self._connection.driver_connection
-        return driver.fetch(text, *[parameters[name] for name in names or ()], timeout=timeout)  # type: ignore[no-any-return]
+        return driver.fetch(text, *pick(parameters), timeout=timeout)  # type: ignore[no-any-return]
 
     async def run(self, text: str, timeout: float) -> None:
         """Run statements without parameters in one round trip. Raises TimeoutError after `timeout` seconds."""

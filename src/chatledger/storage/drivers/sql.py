@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import lru_cache
+from itertools import count
+from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Executable, SelectBase, Table, TextClause
@@ -124,8 +126,8 @@ class ReadSql:
     def each(self, template: str, parameters: Mapping[str, Any]) -> Iterable[Row]:
         """As `fetch`, but a caller that stops after some rows of SQLite has read no others."""
         refuse_writing_text(template)
-        text, names = prepare(template, self.dialect, self.schema, distributed=self.distributed)
-        return self._driver.each(text, parameters if names is None else [parameters[name] for name in names])
+        text, pick = prepare(template, self.dialect, self.schema, distributed=self.distributed)
+        return self._driver.each(text, parameters if pick is None else pick(parameters))
 
     def moment(self, time: datetime) -> datetime | int:
         """The time as a parameter of a statement text: SQLite stores microseconds."""
@@ -136,8 +138,8 @@ class ReadSql:
             return self.connection.execute(statement, parameters, execution_options=self._options)
 
     def _fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
-        text, names = prepare(template, self.dialect, self.schema, distributed=self.distributed)
-        return self._driver.fetch(text, parameters if names is None else [parameters[name] for name in names])
+        text, pick = prepare(template, self.dialect, self.schema, distributed=self.distributed)
+        return self._driver.fetch(text, parameters if pick is None else pick(parameters))
 
 
 class WriteSql(ReadSql):
@@ -159,8 +161,8 @@ class WriteSql(ReadSql):
 
     def insert(self, template: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement text once for each row, in one call of the driver."""
-        text, names = prepare(template, self.dialect, self.schema, distributed=self.distributed)
-        self._driver.insert(text, rows if names is None else [tuple(row[name] for name in names) for row in rows])
+        text, pick = prepare(template, self.dialect, self.schema, distributed=self.distributed)
+        self._driver.insert(text, rows if pick is None else list(map(pick, rows)))
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row], conflict: str = "") -> None:
         """Insert many rows into one table, in the driver's own way of loading if it has one. `conflict` is the clause
@@ -219,11 +221,15 @@ coordinator, so there a statement of its own reads it (`rows/encrypted.py`).
 """
 
 
+Pick = Callable[[Mapping[str, Any]], Sequence[Any]]
+"""Picks the values of a statement in the order of its numbered parameters."""
+CELLS = "cells"
+"""The parameter that holds the values of all places `{cell}` of a statement text, in their order."""
+
+
 @lru_cache(maxsize=512)
-def prepare(
-    template: str, dialect: str, schema: str | None, *, distributed: bool = False
-) -> tuple[str, list[str] | None]:
-    """The statement text in the driver's style. For PostgreSQL, which numbers parameters, also their names in order."""
+def prepare(template: str, dialect: str, schema: str | None, *, distributed: bool = False) -> tuple[str, Pick | None]:
+    """The statement text in the driver's style. For PostgreSQL, which numbers parameters, also what picks them."""
     text = template.replace("{or_recorded}", "" if distributed else OR_RECORDED)
     text = text.replace("{schema}", f'"{schema}".' if schema else "")
     if dialect != "postgresql":
@@ -235,4 +241,13 @@ def prepare(
             names.append(match[1])
         return f"${names.index(match[1]) + 1}"
 
-    return _PARAMETER.sub(number, text), names
+    text = _PARAMETER.sub(number, text)
+    cells = count(len(names) + 1)
+    return re.sub(re.escape("{cell}"), lambda _: f"${next(cells)}", text), _pick(names, cells="{cell}" in text)
+
+
+def _pick(names: Sequence[str], *, cells: bool) -> Pick:
+    if len(names) < 2:  # an itemgetter of one name returns no tuple
+        return lambda parameters: [parameters[name] for name in names]
+    named = itemgetter(*names)
+    return (lambda parameters: (*named(parameters), *parameters[CELLS])) if cells else named

@@ -101,7 +101,8 @@ class EncodedMessage(NamedTuple):
     def bytes(self) -> int:
         """The UTF-8 bytes of all texts together."""
         cells = chain(self.message, *self.parts, *self.calls)
-        return sum([len(text) if text.isascii() else len(text.encode()) for text in cells if type(text) is str])
+        text = "".join([cell for cell in cells if type(cell) is str])
+        return len(text) if text.isascii() else len(text.encode())
 
 
 def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:
@@ -116,18 +117,18 @@ def encode_message(message: ChatMessage, message_id: str | None = None) -> Encod
     columns = (
         None if message_id is None else encode_key(message_id, "message_id"),
         encode_text(fields["role"]),
-        _text_or_none(fields["name"]),
+        None if (name := fields["name"]) is None else encode_text(name),
         content_form,
         text,
         reasoning_form,
         None if calls is None else len(calls),
-        _text_or_none(fields["tool_call_id"]),
+        None if (answered := fields["tool_call_id"]) is None else encode_text(answered),
         fields["is_error"],
         None if run_id is None else encode_key(run_id, "run_id"),
-        _text_or_none(fields["format"]),
-        encode_json(fields["residual"]),
-        encode_json(fields["response_metadata"]),
-        encode_json(fields["custom_data"]),
+        None if (format_ := fields["format"]) is None else encode_text(format_),
+        None if (residual := fields["residual"]) is None else encode_json(residual),
+        None if (metadata := fields["response_metadata"]) is None else encode_json(metadata),
+        None if (custom := fields["custom_data"]) is None else encode_json(custom),
     )
     return EncodedMessage(
         columns,

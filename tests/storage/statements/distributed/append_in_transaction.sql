@@ -50,39 +50,45 @@ WHERE tenant_id = $2 AND thread_id = $3 AND active_at < $4
 RETURNING 1;
 
 INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, state, created_at, message_id, role, content_form, text, call_count,
-  tool_call_id, seq
+  tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+  tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+  created_at
 )
 VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $6::text, $7::text, $8::text, $9::text, $10::int,
-  $11::text, $12::bigint
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::int,
+  $11::text, $12::boolean, $13::text, $14::text, $15::text, $16::text, $17::text, $18::bigint, $19::text,
+  $20::text, $21::timestamptz
 ),
   (
-    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $13::text, $14::text, $15::text, $16::text,
-    $17::int, $18::text, $19::bigint
+    $1::text, $2::text, $3::int, $22::text, $23::text, $24::text, $25::text, $26::text, $27::text, $28::int,
+    $29::text, $30::boolean, $31::text, $32::text, $33::text, $34::text, $35::text, $36::bigint, $37::text,
+    $38::text, $39::timestamptz
   ),
   (
-    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $20::text, $21::text, $22::text, $23::text,
-    $24::int, $25::text, $26::bigint
+    $1::text, $2::text, $3::int, $40::text, $41::text, $42::text, $43::text, $44::text, $45::text, $46::int,
+    $47::text, $48::boolean, $49::text, $50::text, $51::text, $52::text, $53::text, $54::bigint, $55::text,
+    $56::text, $57::timestamptz
   ),
   (
-    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $27::text, $28::text, $29::text, $30::text,
-    $31::int, $32::text, $33::bigint
+    $1::text, $2::text, $3::int, $58::text, $59::text, $60::text, $61::text, $62::text, $63::text, $64::int,
+    $65::text, $66::boolean, $67::text, $68::text, $69::text, $70::text, $71::text, $72::bigint, $73::text,
+    $74::text, $75::timestamptz
   ),
   (
-    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $34::text, $35::text, $36::text, $37::text,
-    $38::int, $39::text, $40::bigint
+    $1::text, $2::text, $3::int, $76::text, $77::text, $78::text, $79::text, $80::text, $81::text, $82::int,
+    $83::text, $84::boolean, $85::text, $86::text, $87::text, $88::text, $89::text, $90::bigint, $91::text,
+    $92::text, $93::timestamptz
   );
 
 INSERT INTO "chatledger".tool_calls (
-  tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+  tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
 )
-VALUES ($1::text, $2::text, $3::int, $4::text, $5::text, $6::bigint, $7::int, $8::text, $9::text),
-  ($1::text, $2::text, $3::int, $4::text, $5::text, $10::bigint, $11::int, $12::text, $13::text);
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text, $9::text, $10::text),
+  ($1::text, $2::text, $3::int, $11::bigint, $12::int, $13::text, $14::text, $15::text, $16::text, $17::text);
 
-INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-VALUES ($1::text, $2::text, $3::int, $4::int, $5::bigint, $6::bigint, $7::int),
-  ($1::text, $2::text, $3::int, $4::int, $8::bigint, $9::bigint, $10::int);
+INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::bigint, $7::int),
+  ($1::text, $2::text, $3::int, $8::bigint, $9::int, $10::bigint, $11::int);
 
 RELEASE SAVEPOINT sa_savepoint_1;
 

@@ -19,25 +19,25 @@ FROM "chatledger".branches AS b,
 WHERE b.tenant_id = $10 AND b.thread_id = $11 AND b.branch = $12;
 
 INSERT INTO "chatledger".tool_calls (
-  tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+  tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
 )
-VALUES ($1::text, $2::text, $3::int, $4::text, $5::text, $6::bigint, $7::int, $8::text, $9::text),
-  ($1::text, $2::text, $3::int, $4::text, $5::text, $10::bigint, $11::int, $12::text, $13::text),
-  ($1::text, $2::text, $3::int, $4::text, $5::text, $14::bigint, $15::int, $16::text, $17::text),
-  ($1::text, $2::text, $3::int, $4::text, $5::text, $18::bigint, $19::int, $20::text, $21::text),
-  ($1::text, $2::text, $3::int, $4::text, $5::text, $22::bigint, $23::int, $24::text, $25::text),
-  ($1::text, $2::text, $3::int, $4::text, $5::text, $26::bigint, $27::int, $28::text, $29::text),
-  ($1::text, $2::text, $3::int, $4::text, $5::text, $30::bigint, $31::int, $32::text, $33::text),
-  ($1::text, $2::text, $3::int, $4::text, $5::text, $34::bigint, $35::int, $36::text, $37::text);
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text, $9::text, $10::text),
+  ($1::text, $2::text, $3::int, $11::bigint, $12::int, $13::text, $14::text, $15::text, $16::text, $17::text),
+  ($1::text, $2::text, $3::int, $18::bigint, $19::int, $20::text, $21::text, $22::text, $23::text, $24::text),
+  ($1::text, $2::text, $3::int, $25::bigint, $26::int, $27::text, $28::text, $29::text, $30::text, $31::text),
+  ($1::text, $2::text, $3::int, $32::bigint, $33::int, $34::text, $35::text, $36::text, $37::text, $38::text),
+  ($1::text, $2::text, $3::int, $39::bigint, $40::int, $41::text, $42::text, $43::text, $44::text, $45::text),
+  ($1::text, $2::text, $3::int, $46::bigint, $47::int, $48::text, $49::text, $50::text, $51::text, $52::text),
+  ($1::text, $2::text, $3::int, $53::bigint, $54::int, $55::text, $56::text, $57::text, $58::text, $59::text);
 
-INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-VALUES ($1::text, $2::text, $3::int, $4::int, $5::bigint, $6::bigint, $7::int),
-  ($1::text, $2::text, $3::int, $4::int, $8::bigint, $9::bigint, $10::int),
-  ($1::text, $2::text, $3::int, $4::int, $11::bigint, $12::bigint, $13::int),
-  ($1::text, $2::text, $3::int, $4::int, $14::bigint, $15::bigint, $16::int),
-  ($1::text, $2::text, $3::int, $4::int, $17::bigint, $18::bigint, $19::int),
-  ($1::text, $2::text, $3::int, $4::int, $20::bigint, $21::bigint, $22::int),
-  ($1::text, $2::text, $3::int, $4::int, $23::bigint, $24::bigint, $25::int),
-  ($1::text, $2::text, $3::int, $4::int, $26::bigint, $27::bigint, $28::int);
+INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::bigint, $7::int),
+  ($1::text, $2::text, $3::int, $8::bigint, $9::int, $10::bigint, $11::int),
+  ($1::text, $2::text, $3::int, $12::bigint, $13::int, $14::bigint, $15::int),
+  ($1::text, $2::text, $3::int, $16::bigint, $17::int, $18::bigint, $19::int),
+  ($1::text, $2::text, $3::int, $20::bigint, $21::int, $22::bigint, $23::int),
+  ($1::text, $2::text, $3::int, $24::bigint, $25::int, $26::bigint, $27::int),
+  ($1::text, $2::text, $3::int, $28::bigint, $29::int, $30::bigint, $31::int),
+  ($1::text, $2::text, $3::int, $32::bigint, $33::int, $34::bigint, $35::int);
 
 COMMIT;

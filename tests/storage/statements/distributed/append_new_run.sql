@@ -9,20 +9,24 @@ WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
   )
 RETURNING 1;
 
-INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-VALUES ($1::text, $2::text, $3::text, $4::timestamptz, $5::text)
+INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+VALUES ($1::text, $2::text, $3::text, $4::text, $5::timestamptz)
 ON CONFLICT DO NOTHING;
 
 INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, content_form, run_id, state, created_at, message_id, role, text, seq
+  tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+  tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+  created_at
 )
 VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::timestamptz, $8::text, $9::text, $10::text,
-  $11::bigint
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::int,
+  $11::text, $12::boolean, $13::text, $14::text, $15::text, $16::text, $17::text, $18::bigint, $19::text,
+  $20::text, $21::timestamptz
 ),
   (
-    $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::timestamptz, $12::text, $13::text,
-    $14::text, $15::bigint
+    $1::text, $2::text, $3::int, $22::text, $23::text, $24::text, $25::text, $26::text, $27::text, $28::int,
+    $29::text, $30::boolean, $31::text, $32::text, $33::text, $34::text, $35::text, $36::bigint, $37::text,
+    $38::text, $39::timestamptz
   );
 
 COMMIT;

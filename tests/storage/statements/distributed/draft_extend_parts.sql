@@ -14,15 +14,15 @@ SET state = $1, violations = $2, name = $3, content_form = $4, text = $5, reason
   call_count = $7, is_error = $8, format = $9, residual = $10, response_metadata = $11, custom_data = $12
 WHERE tenant_id = $13 AND thread_id = $14 AND branch = $15 AND seq = $16;
 
-INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text)
-VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text)
+INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text, body)
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text, $9::text)
 ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET channel = excluded.channel,
   kind = excluded.kind, text = excluded.text, body = excluded.body;
 
 INSERT INTO "chatledger".tool_calls (
-  tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+  tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
 )
-VALUES ($1::text, $2::text, $3::int, $4::text, $5::text, $6::bigint, $7::int, $8::text, $9::text)
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text, $9::text, $10::text)
 ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET call_id = excluded.call_id,
   name = excluded.name, arguments = excluded.arguments, arguments_form = excluded.arguments_form,
   extras = excluded.extras;

@@ -57,10 +57,14 @@ SET state = 'interrupted'
 WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq = $4;
 
 INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+  tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+  tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+  created_at
 )
 VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $7::text, $8::text, $9::text, $10::bigint
+  $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::int,
+  $11::text, $12::boolean, $13::text, $14::text, $15::text, $16::text, $17::text, $18::bigint, $19::text,
+  $20::text, $21::timestamptz
 );
 
 COMMIT;

@@ -138,31 +138,6 @@ SELECT seq, call_branch, call_seq, call_idx
 FROM "chatledger".tool_results
 WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq BETWEEN $4 AND $5;
 
-INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, content_form, text, call_count,
-  tool_call_id, seq
-)
-VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $7::text, $8::text, $9::text, $10::text,
-  $11::int, $12::text, $13::bigint
-),
-  (
-    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $14::text, $15::text, $16::text,
-    $17::text, $18::int, $19::text, $20::bigint
-  ),
-  (
-    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $21::text, $22::text, $23::text,
-    $24::text, $25::int, $26::text, $27::bigint
-  ),
-  (
-    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $28::text, $29::text, $30::text,
-    $31::text, $32::int, $33::text, $34::bigint
-  ),
-  (
-    $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $35::text, $36::text, $37::text,
-    $38::text, $39::int, $40::text, $41::bigint
-  );
-
 SELECT chatledger.threads.thread_id, chatledger.threads.title, chatledger.threads.active_at,
   chatledger.threads.created_at, chatledger.threads.active_branch, chatledger.branches.lineage,
   chatledger.branches.last_seq
@@ -588,13 +563,6 @@ FROM (
 WHERE sized.total <= $12::INTEGER OR sized.total = sized.row_bytes
 ORDER BY sized.created_at DESC, sized.feedback_id DESC;
 
-INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, text, seq
-)
-VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::text, $6::timestamptz, $7::text, $8::text, $9::text, $10::bigint
-);
-
 SELECT min(x.seq), max(x.seq), count(*)
 FROM (
   SELECT seq
@@ -708,67 +676,19 @@ SELECT b.tenant_id, b.thread_id, b.branch, $1::text, $2::text, $3::timestamptz, 
 FROM "chatledger".branches AS b, unnest($4::text[], $5::text[], $6::text[], $7::bigint[]) AS u
 WHERE b.tenant_id = $8 AND b.thread_id = $9 AND b.branch = $10;
 
-INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, content_form, call_count, run_id, state, created_at, message_id, role, text,
-  seq
-)
-VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::int, $6::text, $7::text, $8::timestamptz, $9::text, $10::text,
-  $11::text, $12::bigint
-);
-
 INSERT INTO "chatledger".tool_calls (
-  tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+  tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
 )
-VALUES ($1::text, $2::text, $3::int, $4::text, $5::text, $6::bigint, $7::int, $8::text, $9::text);
+VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text, $9::text, $10::text);
 
 UPDATE "chatledger".runs
 SET status = 'cancelled', error = $1, ended_at = $2
 WHERE tenant_id = $3 AND run_id = $4 AND ended_at IS NULL;
 
-INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-VALUES ($1::text, $2::text, $3::text, $4::timestamptz, $5::text),
-  ($1::text, $2::text, $3::text, $4::timestamptz, $6::text)
+INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+VALUES ($1::text, $2::text, $3::text, $4::text, $5::timestamptz),
+  ($1::text, $2::text, $6::text, $7::text, $8::timestamptz)
 ON CONFLICT DO NOTHING;
-
-INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, content_form, created_at, message_id, role, name, text, tool_call_id,
-  is_error, run_id, seq, state
-)
-VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $6::text, $7::text, $8::text, $9::text, $10::text,
-  $11::boolean, $12::text, $13::bigint, $14::text
-),
-  (
-    $1::text, $2::text, $3::int, $4::text, $5::timestamptz, $15::text, $16::text, $17::text, $18::text,
-    $19::text, $20::boolean, $21::text, $22::bigint, $23::text
-  );
-
-INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, content_form, call_count, state, created_at, message_id, role, text, seq
-)
-VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::int, $6::text, $7::timestamptz, $8::text, $9::text, $10::text,
-  $11::bigint
-);
-
-INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, content_form, tool_call_id, run_id, state, created_at, message_id, role, text,
-  seq
-)
-VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::text, $6::text, $7::text, $8::timestamptz, $9::text, $10::text,
-  $11::text, $12::bigint
-);
-
-INSERT INTO "chatledger".messages (
-  tenant_id, thread_id, branch, content_form, call_count, run_id, format, residual, state, created_at,
-  message_id, role, text, seq
-)
-VALUES (
-  $1::text, $2::text, $3::int, $4::text, $5::int, $6::text, $7::text, $8::text, $9::text, $10::timestamptz,
-  $11::text, $12::text, $13::text, $14::bigint
-);
 
 INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text, body)
 VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::text, $7::text, $8::text, $9::text),

@@ -16,22 +16,31 @@ WITH tip AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, created_at, message_id, role, name, text, tool_call_id,
-    is_error, seq, state
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $10::text, $11::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($12::text, $13::text, $14::text, $15::text, $16::text, $17::boolean, $18::bigint, $19::text),
-        ($20::text, $21::text, $22::text, $23::text, $24::text, $25::boolean, $26::bigint, $27::text)
+      VALUES (
+        $10::text, $11::text, $12::text, $13::text, $14::text, $15::text, $16::int, $17::text, $18::boolean,
+        $19::text, $20::text, $21::text, $22::text, $23::text, $24::bigint, $25::text, $26::text,
+        $27::timestamptz
+      ),
+        (
+          $28::text, $29::text, $30::text, $31::text, $32::text, $33::text, $34::int, $35::text, $36::boolean,
+          $37::text, $38::text, $39::text, $40::text, $41::text, $42::bigint, $43::text, $44::text,
+          $45::timestamptz
+        )
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $6::text, $7::text, $8::int, $28::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($29::bigint, $30::bigint, $31::int)
+      VALUES ($46::bigint, $47::int, $48::bigint, $49::int)
     ) AS u
 )
 SELECT count(*), 0

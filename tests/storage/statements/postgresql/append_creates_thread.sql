@@ -49,12 +49,18 @@ tip AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $1::text, $2::text, $11::int, $18::text, $19::text, $20::timestamptz, u.*
+  SELECT $1::text, $2::text, $11::int, u.*
   FROM tip,
     (
-      VALUES ($21::text, $22::text, $23::text, $24::bigint)
+      VALUES (
+        $20::text, $21::text, $22::text, $23::text, $24::text, $25::text, $26::int, $27::text, $28::boolean,
+        $29::text, $30::text, $31::text, $32::text, $33::text, $34::bigint, $35::text, $36::text,
+        $37::timestamptz
+      )
     ) AS u
 ),
 seen AS (
@@ -71,12 +77,12 @@ seen AS (
     m.message_id, m.branch, m.seq
   FROM "chatledger".threads t
   LEFT JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
-    AND b.branch = coalesce($25::int, t.active_branch) AND ($3::text IS NULL OR t.user_id = $3::text)
+    AND b.branch = coalesce($18::int, t.active_branch) AND ($3::text IS NULL OR t.user_id = $3::text)
   LEFT JOIN "chatledger".branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id
     AND f.branch = 1
   LEFT JOIN LATERAL (
     SELECT one.*
-    FROM unnest(CASE WHEN ($3::text IS NULL OR t.user_id = $3::text) THEN $26::text[] END) AS given (id),
+    FROM unnest(CASE WHEN ($3::text IS NULL OR t.user_id = $3::text) THEN $19::text[] END) AS given (id),
       LATERAL (
         SELECT s.message_id, s.branch, s.seq
         FROM "chatledger".messages s

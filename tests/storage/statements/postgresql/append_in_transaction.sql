@@ -63,35 +63,58 @@ touched AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, state, created_at, message_id, role, content_form, text, call_count,
-    tool_call_id, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $12::text, $13::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($14::text, $15::text, $16::text, $17::text, $18::int, $19::text, $20::bigint),
-        ($21::text, $22::text, $23::text, $24::text, $25::int, $26::text, $27::bigint),
-        ($28::text, $29::text, $30::text, $31::text, $32::int, $33::text, $34::bigint),
-        ($35::text, $36::text, $37::text, $38::text, $39::int, $40::text, $41::bigint),
-        ($42::text, $43::text, $44::text, $45::text, $46::int, $47::text, $48::bigint)
+      VALUES (
+        $12::text, $13::text, $14::text, $15::text, $16::text, $17::text, $18::int, $19::text, $20::boolean,
+        $21::text, $22::text, $23::text, $24::text, $25::text, $26::bigint, $27::text, $28::text,
+        $29::timestamptz
+      ),
+        (
+          $30::text, $31::text, $32::text, $33::text, $34::text, $35::text, $36::int, $37::text, $38::boolean,
+          $39::text, $40::text, $41::text, $42::text, $43::text, $44::bigint, $45::text, $46::text,
+          $47::timestamptz
+        ),
+        (
+          $48::text, $49::text, $50::text, $51::text, $52::text, $53::text, $54::int, $55::text, $56::boolean,
+          $57::text, $58::text, $59::text, $60::text, $61::text, $62::bigint, $63::text, $64::text,
+          $65::timestamptz
+        ),
+        (
+          $66::text, $67::text, $68::text, $69::text, $70::text, $71::text, $72::int, $73::text, $74::boolean,
+          $75::text, $76::text, $77::text, $78::text, $79::text, $80::bigint, $81::text, $82::text,
+          $83::timestamptz
+        ),
+        (
+          $84::text, $85::text, $86::text, $87::text, $88::text, $89::text, $90::int, $91::text, $92::boolean,
+          $93::text, $94::text, $95::text, $96::text, $97::text, $98::bigint, $99::text, $100::text,
+          $101::timestamptz
+        )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $49::text, $50::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($51::bigint, $52::int, $53::text, $54::text), ($55::bigint, $56::int, $57::text, $58::text)
+      VALUES ($102::bigint, $103::int, $104::text, $105::text, $106::text, $107::text, $108::text),
+        ($109::bigint, $110::int, $111::text, $112::text, $113::text, $114::text, $115::text)
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $6::text, $7::text, $8::int, $59::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($60::bigint, $61::bigint, $62::int), ($63::bigint, $64::bigint, $65::int)
+      VALUES ($116::bigint, $117::int, $118::bigint, $119::int),
+        ($120::bigint, $121::int, $122::bigint, $123::int)
     ) AS u
 )
 SELECT count(*), (SELECT count(*) FROM touched)

@@ -15,19 +15,33 @@ WITH tip AS (
   RETURNING 1
 ),
 runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $6::text, $7::text, $10::text, $11::timestamptz, u.*
-  FROM tip, (VALUES ($12::text)) AS u
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $6::text, $7::text, u.*
+  FROM tip,
+    (
+      VALUES ($10::text, $11::text, $12::timestamptz)
+    ) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, run_id, state, created_at, message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $13::text, $14::text, $15::text, $16::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($17::text, $18::text, $19::text, $20::bigint), ($21::text, $22::text, $23::text, $24::bigint)
+      VALUES (
+        $13::text, $14::text, $15::text, $16::text, $17::text, $18::text, $19::int, $20::text, $21::boolean,
+        $22::text, $23::text, $24::text, $25::text, $26::text, $27::bigint, $28::text, $29::text,
+        $30::timestamptz
+      ),
+        (
+          $31::text, $32::text, $33::text, $34::text, $35::text, $36::text, $37::int, $38::text, $39::boolean,
+          $40::text, $41::text, $42::text, $43::text, $44::text, $45::bigint, $46::text, $47::text,
+          $48::timestamptz
+        )
     ) AS u
 )
 SELECT count(*), 0

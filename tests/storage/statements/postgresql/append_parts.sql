@@ -16,21 +16,31 @@ WITH tip AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, reasoning_form, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $10::text, $11::text, $12::timestamptz, u.*
-  FROM tip,
-    (
-      VALUES ($13::text, $14::text, $15::text, $16::text, $17::bigint),
-        ($18::text, $19::text, $20::text, $21::text, $22::bigint)
-    ) AS u
-),
-message_parts AS (
-  INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text)
   SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($23::bigint, $24::int, $25::text, $26::text, $27::text)
+      VALUES (
+        $10::text, $11::text, $12::text, $13::text, $14::text, $15::text, $16::int, $17::text, $18::boolean,
+        $19::text, $20::text, $21::text, $22::text, $23::text, $24::bigint, $25::text, $26::text,
+        $27::timestamptz
+      ),
+        (
+          $28::text, $29::text, $30::text, $31::text, $32::text, $33::text, $34::int, $35::text, $36::boolean,
+          $37::text, $38::text, $39::text, $40::text, $41::text, $42::bigint, $43::text, $44::text,
+          $45::timestamptz
+        )
+    ) AS u
+),
+message_parts AS (
+  INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text, body)
+  SELECT $6::text, $7::text, $8::int, u.*
+  FROM tip,
+    (
+      VALUES ($46::bigint, $47::int, $48::text, $49::text, $50::text, $51::text)
     ) AS u
 )
 SELECT count(*), 0

@@ -17,35 +17,58 @@ WITH tip AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, state, created_at, message_id, role, content_form, text, call_count,
-    tool_call_id, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $10::text, $11::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($12::text, $13::text, $14::text, $15::text, $16::int, $17::text, $18::bigint),
-        ($19::text, $20::text, $21::text, $22::text, $23::int, $24::text, $25::bigint),
-        ($26::text, $27::text, $28::text, $29::text, $30::int, $31::text, $32::bigint),
-        ($33::text, $34::text, $35::text, $36::text, $37::int, $38::text, $39::bigint),
-        ($40::text, $41::text, $42::text, $43::text, $44::int, $45::text, $46::bigint)
+      VALUES (
+        $10::text, $11::text, $12::text, $13::text, $14::text, $15::text, $16::int, $17::text, $18::boolean,
+        $19::text, $20::text, $21::text, $22::text, $23::text, $24::bigint, $25::text, $26::text,
+        $27::timestamptz
+      ),
+        (
+          $28::text, $29::text, $30::text, $31::text, $32::text, $33::text, $34::int, $35::text, $36::boolean,
+          $37::text, $38::text, $39::text, $40::text, $41::text, $42::bigint, $43::text, $44::text,
+          $45::timestamptz
+        ),
+        (
+          $46::text, $47::text, $48::text, $49::text, $50::text, $51::text, $52::int, $53::text, $54::boolean,
+          $55::text, $56::text, $57::text, $58::text, $59::text, $60::bigint, $61::text, $62::text,
+          $63::timestamptz
+        ),
+        (
+          $64::text, $65::text, $66::text, $67::text, $68::text, $69::text, $70::int, $71::text, $72::boolean,
+          $73::text, $74::text, $75::text, $76::text, $77::text, $78::bigint, $79::text, $80::text,
+          $81::timestamptz
+        ),
+        (
+          $82::text, $83::text, $84::text, $85::text, $86::text, $87::text, $88::int, $89::text, $90::boolean,
+          $91::text, $92::text, $93::text, $94::text, $95::text, $96::bigint, $97::text, $98::text,
+          $99::timestamptz
+        )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $47::text, $48::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($49::bigint, $50::int, $51::text, $52::text), ($53::bigint, $54::int, $55::text, $56::text)
+      VALUES ($100::bigint, $101::int, $102::text, $103::text, $104::text, $105::text, $106::text),
+        ($107::bigint, $108::int, $109::text, $110::text, $111::text, $112::text, $113::text)
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $6::text, $7::text, $8::int, $57::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($58::bigint, $59::bigint, $60::int), ($61::bigint, $62::bigint, $63::int)
+      VALUES ($114::bigint, $115::int, $116::bigint, $117::int),
+        ($118::bigint, $119::int, $120::bigint, $121::int)
     ) AS u
 )
 SELECT count(*), 0

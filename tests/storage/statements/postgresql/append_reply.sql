@@ -162,12 +162,18 @@ tip AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $1::text, $2::text, $7::int, $16::text, $17::text, $18::timestamptz, u.*
+  SELECT $1::text, $2::text, $7::int, u.*
   FROM tip,
     (
-      VALUES ($19::text, $20::text, $21::text, $22::bigint)
+      VALUES (
+        $16::text, $17::text, $18::text, $19::text, $20::text, $21::text, $22::int, $23::text, $24::boolean,
+        $25::text, $26::text, $27::text, $28::text, $29::text, $30::bigint, $31::text, $32::text,
+        $33::timestamptz
+      )
     ) AS u
 )
 SELECT count(*), 0

@@ -16,17 +16,23 @@ WITH tip AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $10::text, $11::text, $12::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($13::text, $14::text, $15::text, $16::bigint)
+      VALUES (
+        $14::text, $15::text, $16::text, $17::text, $18::text, $19::text, $20::int, $21::text, $22::boolean,
+        $23::text, $24::text, $25::text, $26::text, $27::text, $28::bigint, $29::text, $30::text,
+        $31::timestamptz
+      )
     ) AS u
 ),
 kv0 AS (
   INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-  SELECT $6::text, 'thread', $7::text, '', $17::text, $18::text, $19::bigint, $20::timestamptz
+  SELECT $6::text, 'thread', $7::text, '', $10::text, $11::text, $12::bigint, $13::timestamptz
   FROM tip
   ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
     version = s.version + 1, updated_at = excluded.updated_at

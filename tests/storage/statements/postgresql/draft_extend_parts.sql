@@ -21,23 +21,23 @@ message AS (
   WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND seq = $22 AND EXISTS (SELECT FROM tip)
 ),
 message_parts AS (
-  INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text)
+  INSERT INTO "chatledger".message_parts (tenant_id, thread_id, branch, seq, idx, channel, kind, text, body)
   SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($23::bigint, $24::int, $25::text, $26::text, $27::text)
+      VALUES ($23::bigint, $24::int, $25::text, $26::text, $27::text, $28::text)
     ) AS u
   ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET channel = excluded.channel,
     kind = excluded.kind, text = excluded.text, body = excluded.body
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $28::text, $29::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($30::bigint, $31::int, $32::text, $33::text)
+      VALUES ($29::bigint, $30::int, $31::text, $32::text, $33::text, $34::text, $35::text)
     ) AS u
   ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET call_id = excluded.call_id,
     name = excluded.name, arguments = excluded.arguments, arguments_form = excluded.arguments_form,

@@ -59,12 +59,18 @@ interrupted AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, state, created_at, message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $13::text, $14::text, $15::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($16::text, $17::text, $18::text, $19::bigint)
+      VALUES (
+        $13::text, $14::text, $15::text, $16::text, $17::text, $18::text, $19::int, $20::text, $21::boolean,
+        $22::text, $23::text, $24::text, $25::text, $26::text, $27::bigint, $28::text, $29::text,
+        $30::timestamptz
+      )
     ) AS u
 )
 SELECT count(*), (SELECT count(*) FROM touched)

@@ -167,35 +167,58 @@ tip AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, state, created_at, message_id, role, content_form, text, call_count,
-    tool_call_id, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $1::text, $2::text, $7::int, $16::text, $17::timestamptz, u.*
+  SELECT $1::text, $2::text, $7::int, u.*
   FROM tip,
     (
-      VALUES ($18::text, $19::text, $20::text, $21::text, $22::int, $23::text, $24::bigint),
-        ($25::text, $26::text, $27::text, $28::text, $29::int, $30::text, $31::bigint),
-        ($32::text, $33::text, $34::text, $35::text, $36::int, $37::text, $38::bigint),
-        ($39::text, $40::text, $41::text, $42::text, $43::int, $44::text, $45::bigint),
-        ($46::text, $47::text, $48::text, $49::text, $50::int, $51::text, $52::bigint)
+      VALUES (
+        $16::text, $17::text, $18::text, $19::text, $20::text, $21::text, $22::int, $23::text, $24::boolean,
+        $25::text, $26::text, $27::text, $28::text, $29::text, $30::bigint, $31::text, $32::text,
+        $33::timestamptz
+      ),
+        (
+          $34::text, $35::text, $36::text, $37::text, $38::text, $39::text, $40::int, $41::text, $42::boolean,
+          $43::text, $44::text, $45::text, $46::text, $47::text, $48::bigint, $49::text, $50::text,
+          $51::timestamptz
+        ),
+        (
+          $52::text, $53::text, $54::text, $55::text, $56::text, $57::text, $58::int, $59::text, $60::boolean,
+          $61::text, $62::text, $63::text, $64::text, $65::text, $66::bigint, $67::text, $68::text,
+          $69::timestamptz
+        ),
+        (
+          $70::text, $71::text, $72::text, $73::text, $74::text, $75::text, $76::int, $77::text, $78::boolean,
+          $79::text, $80::text, $81::text, $82::text, $83::text, $84::bigint, $85::text, $86::text,
+          $87::timestamptz
+        ),
+        (
+          $88::text, $89::text, $90::text, $91::text, $92::text, $93::text, $94::int, $95::text, $96::boolean,
+          $97::text, $98::text, $99::text, $100::text, $101::text, $102::bigint, $103::text, $104::text,
+          $105::timestamptz
+        )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $1::text, $2::text, $7::int, $53::text, $54::text, u.*
+  SELECT $1::text, $2::text, $7::int, u.*
   FROM tip,
     (
-      VALUES ($55::bigint, $56::int, $57::text, $58::text), ($59::bigint, $60::int, $61::text, $62::text)
+      VALUES ($106::bigint, $107::int, $108::text, $109::text, $110::text, $111::text, $112::text),
+        ($113::bigint, $114::int, $115::text, $116::text, $117::text, $118::text, $119::text)
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $1::text, $2::text, $7::int, $63::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $1::text, $2::text, $7::int, u.*
   FROM tip,
     (
-      VALUES ($64::bigint, $65::bigint, $66::int), ($67::bigint, $68::bigint, $69::int)
+      VALUES ($120::bigint, $121::int, $122::bigint, $123::int),
+        ($124::bigint, $125::int, $126::bigint, $127::int)
     ) AS u
 )
 SELECT count(*), 0
@@ -217,42 +240,68 @@ WITH tip AS (
   RETURNING 1
 ),
 runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $6::text, $7::text, $10::text, $11::timestamptz, u.*
-  FROM tip, (VALUES ($12::text)) AS u
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $6::text, $7::text, u.*
+  FROM tip,
+    (
+      VALUES ($10::text, $11::text, $12::timestamptz)
+    ) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, content_form, text, call_count,
-    tool_call_id, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $13::text, $14::text, $15::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($16::text, $17::text, $18::text, $19::text, $20::int, $21::text, $22::bigint),
-        ($23::text, $24::text, $25::text, $26::text, $27::int, $28::text, $29::bigint),
-        ($30::text, $31::text, $32::text, $33::text, $34::int, $35::text, $36::bigint),
-        ($37::text, $38::text, $39::text, $40::text, $41::int, $42::text, $43::bigint),
-        ($44::text, $45::text, $46::text, $47::text, $48::int, $49::text, $50::bigint)
+      VALUES (
+        $13::text, $14::text, $15::text, $16::text, $17::text, $18::text, $19::int, $20::text, $21::boolean,
+        $22::text, $23::text, $24::text, $25::text, $26::text, $27::bigint, $28::text, $29::text,
+        $30::timestamptz
+      ),
+        (
+          $31::text, $32::text, $33::text, $34::text, $35::text, $36::text, $37::int, $38::text, $39::boolean,
+          $40::text, $41::text, $42::text, $43::text, $44::text, $45::bigint, $46::text, $47::text,
+          $48::timestamptz
+        ),
+        (
+          $49::text, $50::text, $51::text, $52::text, $53::text, $54::text, $55::int, $56::text, $57::boolean,
+          $58::text, $59::text, $60::text, $61::text, $62::text, $63::bigint, $64::text, $65::text,
+          $66::timestamptz
+        ),
+        (
+          $67::text, $68::text, $69::text, $70::text, $71::text, $72::text, $73::int, $74::text, $75::boolean,
+          $76::text, $77::text, $78::text, $79::text, $80::text, $81::bigint, $82::text, $83::text,
+          $84::timestamptz
+        ),
+        (
+          $85::text, $86::text, $87::text, $88::text, $89::text, $90::text, $91::int, $92::text, $93::boolean,
+          $94::text, $95::text, $96::text, $97::text, $98::text, $99::bigint, $100::text, $101::text,
+          $102::timestamptz
+        )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $51::text, $52::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($53::bigint, $54::int, $55::text, $56::text), ($57::bigint, $58::int, $59::text, $60::text)
+      VALUES ($103::bigint, $104::int, $105::text, $106::text, $107::text, $108::text, $109::text),
+        ($110::bigint, $111::int, $112::text, $113::text, $114::text, $115::text, $116::text)
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $6::text, $7::text, $8::int, $61::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($62::bigint, $63::bigint, $64::int), ($65::bigint, $66::bigint, $67::int)
+      VALUES ($117::bigint, $118::int, $119::bigint, $120::int),
+        ($121::bigint, $122::int, $123::bigint, $124::int)
     ) AS u
 )
 SELECT count(*), 0
@@ -280,42 +329,68 @@ touched AS (
   RETURNING 1
 ),
 runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $6::text, $7::text, $12::text, $13::timestamptz, u.*
-  FROM tip, (VALUES ($14::text)) AS u
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $6::text, $7::text, u.*
+  FROM tip,
+    (
+      VALUES ($12::text, $13::text, $14::timestamptz)
+    ) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, content_form, text, call_count,
-    tool_call_id, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $15::text, $16::text, $17::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($18::text, $19::text, $20::text, $21::text, $22::int, $23::text, $24::bigint),
-        ($25::text, $26::text, $27::text, $28::text, $29::int, $30::text, $31::bigint),
-        ($32::text, $33::text, $34::text, $35::text, $36::int, $37::text, $38::bigint),
-        ($39::text, $40::text, $41::text, $42::text, $43::int, $44::text, $45::bigint),
-        ($46::text, $47::text, $48::text, $49::text, $50::int, $51::text, $52::bigint)
+      VALUES (
+        $15::text, $16::text, $17::text, $18::text, $19::text, $20::text, $21::int, $22::text, $23::boolean,
+        $24::text, $25::text, $26::text, $27::text, $28::text, $29::bigint, $30::text, $31::text,
+        $32::timestamptz
+      ),
+        (
+          $33::text, $34::text, $35::text, $36::text, $37::text, $38::text, $39::int, $40::text, $41::boolean,
+          $42::text, $43::text, $44::text, $45::text, $46::text, $47::bigint, $48::text, $49::text,
+          $50::timestamptz
+        ),
+        (
+          $51::text, $52::text, $53::text, $54::text, $55::text, $56::text, $57::int, $58::text, $59::boolean,
+          $60::text, $61::text, $62::text, $63::text, $64::text, $65::bigint, $66::text, $67::text,
+          $68::timestamptz
+        ),
+        (
+          $69::text, $70::text, $71::text, $72::text, $73::text, $74::text, $75::int, $76::text, $77::boolean,
+          $78::text, $79::text, $80::text, $81::text, $82::text, $83::bigint, $84::text, $85::text,
+          $86::timestamptz
+        ),
+        (
+          $87::text, $88::text, $89::text, $90::text, $91::text, $92::text, $93::int, $94::text, $95::boolean,
+          $96::text, $97::text, $98::text, $99::text, $100::text, $101::bigint, $102::text, $103::text,
+          $104::timestamptz
+        )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $53::text, $54::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($55::bigint, $56::int, $57::text, $58::text), ($59::bigint, $60::int, $61::text, $62::text)
+      VALUES ($105::bigint, $106::int, $107::text, $108::text, $109::text, $110::text, $111::text),
+        ($112::bigint, $113::int, $114::text, $115::text, $116::text, $117::text, $118::text)
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $6::text, $7::text, $8::int, $63::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($64::bigint, $65::bigint, $66::int), ($67::bigint, $68::bigint, $69::int)
+      VALUES ($119::bigint, $120::int, $121::bigint, $122::int),
+        ($123::bigint, $124::int, $125::bigint, $126::int)
     ) AS u
 )
 SELECT count(*), (SELECT count(*) FROM touched)
@@ -769,54 +844,29 @@ touched AS (
   WHERE tenant_id = $6 AND thread_id = $7 AND active_at < $11 AND EXISTS (SELECT FROM tip)
   RETURNING 1
 ),
-messages AS (
-  INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, state, created_at, message_id, role, text, seq
-  )
-  SELECT $6::text, $7::text, $8::int, $12::text, $13::timestamptz, u.*
+runs AS (
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $6::text, $7::text, u.*
   FROM tip,
     (
-      VALUES ($14::text, $15::text, $16::text, $17::bigint)
+      VALUES ($12::text, $13::text, $14::timestamptz)
     ) AS u
-)
-SELECT count(*), (SELECT count(*) FROM touched)
-FROM tip;
-
-WITH tip AS (
-  UPDATE "chatledger".branches
-  SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
-  WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
-    AND NOT EXISTS (
-      SELECT 1
-      FROM "chatledger".tenants
-      WHERE tenant_id = $6 AND encrypted_at IS NOT NULL
-      UNION ALL
-      SELECT 1
-      FROM "chatledger".chatledger_version
-      WHERE encrypted_at IS NOT NULL
-    )
-  RETURNING 1
-),
-touched AS (
-  UPDATE "chatledger".threads
-  SET active_at = $10
-  WHERE tenant_id = $6 AND thread_id = $7 AND active_at < $11 AND EXISTS (SELECT FROM tip)
-  RETURNING 1
-),
-runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $6::text, $7::text, $12::text, $13::timestamptz, u.*
-  FROM tip, (VALUES ($14::text)) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $15::text, $16::text, $17::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($18::text, $19::text, $20::text, $21::bigint)
+      VALUES (
+        $15::text, $16::text, $17::text, $18::text, $19::text, $20::text, $21::int, $22::text, $23::boolean,
+        $24::text, $25::text, $26::text, $27::text, $28::text, $29::bigint, $30::text, $31::text,
+        $32::timestamptz
+      )
     ) AS u
 )
 SELECT count(*), (SELECT count(*) FROM touched)
@@ -1006,47 +1056,73 @@ tip AS (
   RETURNING 1
 ),
 runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $1::text, $2::text, $18::text, $19::timestamptz, u.*
-  FROM tip, (VALUES ($20::text)) AS u
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $1::text, $2::text, u.*
+  FROM tip,
+    (
+      VALUES ($25::text, $26::text, $27::timestamptz)
+    ) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, content_form, text, call_count,
-    tool_call_id, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $1::text, $2::text, $11::int, $21::text, $22::text, $23::timestamptz, u.*
+  SELECT $1::text, $2::text, $11::int, u.*
   FROM tip,
     (
-      VALUES ($24::text, $25::text, $26::text, $27::text, $28::int, $29::text, $30::bigint),
-        ($31::text, $32::text, $33::text, $34::text, $35::int, $36::text, $37::bigint),
-        ($38::text, $39::text, $40::text, $41::text, $42::int, $43::text, $44::bigint),
-        ($45::text, $46::text, $47::text, $48::text, $49::int, $50::text, $51::bigint),
-        ($52::text, $53::text, $54::text, $55::text, $56::int, $57::text, $58::bigint)
+      VALUES (
+        $28::text, $29::text, $30::text, $31::text, $32::text, $33::text, $34::int, $35::text, $36::boolean,
+        $37::text, $38::text, $39::text, $40::text, $41::text, $42::bigint, $43::text, $44::text,
+        $45::timestamptz
+      ),
+        (
+          $46::text, $47::text, $48::text, $49::text, $50::text, $51::text, $52::int, $53::text, $54::boolean,
+          $55::text, $56::text, $57::text, $58::text, $59::text, $60::bigint, $61::text, $62::text,
+          $63::timestamptz
+        ),
+        (
+          $64::text, $65::text, $66::text, $67::text, $68::text, $69::text, $70::int, $71::text, $72::boolean,
+          $73::text, $74::text, $75::text, $76::text, $77::text, $78::bigint, $79::text, $80::text,
+          $81::timestamptz
+        ),
+        (
+          $82::text, $83::text, $84::text, $85::text, $86::text, $87::text, $88::int, $89::text, $90::boolean,
+          $91::text, $92::text, $93::text, $94::text, $95::text, $96::bigint, $97::text, $98::text,
+          $99::timestamptz
+        ),
+        (
+          $100::text, $101::text, $102::text, $103::text, $104::text, $105::text, $106::int, $107::text,
+          $108::boolean, $109::text, $110::text, $111::text, $112::text, $113::text, $114::bigint, $115::text,
+          $116::text, $117::timestamptz
+        )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $1::text, $2::text, $11::int, $59::text, $60::text, u.*
+  SELECT $1::text, $2::text, $11::int, u.*
   FROM tip,
     (
-      VALUES ($61::bigint, $62::int, $63::text, $64::text), ($65::bigint, $66::int, $67::text, $68::text)
+      VALUES ($118::bigint, $119::int, $120::text, $121::text, $122::text, $123::text, $124::text),
+        ($125::bigint, $126::int, $127::text, $128::text, $129::text, $130::text, $131::text)
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $1::text, $2::text, $11::int, $69::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $1::text, $2::text, $11::int, u.*
   FROM tip,
     (
-      VALUES ($70::bigint, $71::bigint, $72::int), ($73::bigint, $74::bigint, $75::int)
+      VALUES ($132::bigint, $133::int, $134::bigint, $135::int),
+        ($136::bigint, $137::int, $138::bigint, $139::int)
     ) AS u
 ),
 kv0 AS (
   INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-  SELECT $1::text, 'thread', $2::text, '', $76::text, $77::text, $78::bigint, $9::timestamptz
+  SELECT $1::text, 'thread', $2::text, '', $18::text, $19::text, $20::bigint, $9::timestamptz
   FROM tip
   ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
     version = s.version + 1, updated_at = excluded.updated_at
@@ -1054,7 +1130,7 @@ kv0 AS (
 ),
 kv1 AS (
   INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-  SELECT $1::text, 'thread', $2::text, '', $79::text, $80::text, $78::bigint, $9::timestamptz
+  SELECT $1::text, 'thread', $2::text, '', $21::text, $22::text, $20::bigint, $9::timestamptz
   FROM tip
   ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
     version = s.version + 1, updated_at = excluded.updated_at
@@ -1074,12 +1150,12 @@ seen AS (
     m.message_id, m.branch, m.seq
   FROM "chatledger".threads t
   LEFT JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
-    AND b.branch = coalesce($81::int, t.active_branch) AND ($3::text IS NULL OR t.user_id = $3::text)
+    AND b.branch = coalesce($23::int, t.active_branch) AND ($3::text IS NULL OR t.user_id = $3::text)
   LEFT JOIN "chatledger".branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id
     AND f.branch = 1
   LEFT JOIN LATERAL (
     SELECT one.*
-    FROM unnest(CASE WHEN ($3::text IS NULL OR t.user_id = $3::text) THEN $82::text[] END) AS given (id),
+    FROM unnest(CASE WHEN ($3::text IS NULL OR t.user_id = $3::text) THEN $24::text[] END) AS given (id),
       LATERAL (
         SELECT s.message_id, s.branch, s.seq
         FROM "chatledger".messages s
@@ -1110,40 +1186,63 @@ WITH tip AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, run_id, state, created_at, message_id, role, content_form, text, call_count,
-    tool_call_id, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $10::text, $11::text, $12::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($13::text, $14::text, $15::text, $16::text, $17::int, $18::text, $19::bigint),
-        ($20::text, $21::text, $22::text, $23::text, $24::int, $25::text, $26::bigint),
-        ($27::text, $28::text, $29::text, $30::text, $31::int, $32::text, $33::bigint),
-        ($34::text, $35::text, $36::text, $37::text, $38::int, $39::text, $40::bigint),
-        ($41::text, $42::text, $43::text, $44::text, $45::int, $46::text, $47::bigint)
+      VALUES (
+        $14::text, $15::text, $16::text, $17::text, $18::text, $19::text, $20::int, $21::text, $22::boolean,
+        $23::text, $24::text, $25::text, $26::text, $27::text, $28::bigint, $29::text, $30::text,
+        $31::timestamptz
+      ),
+        (
+          $32::text, $33::text, $34::text, $35::text, $36::text, $37::text, $38::int, $39::text, $40::boolean,
+          $41::text, $42::text, $43::text, $44::text, $45::text, $46::bigint, $47::text, $48::text,
+          $49::timestamptz
+        ),
+        (
+          $50::text, $51::text, $52::text, $53::text, $54::text, $55::text, $56::int, $57::text, $58::boolean,
+          $59::text, $60::text, $61::text, $62::text, $63::text, $64::bigint, $65::text, $66::text,
+          $67::timestamptz
+        ),
+        (
+          $68::text, $69::text, $70::text, $71::text, $72::text, $73::text, $74::int, $75::text, $76::boolean,
+          $77::text, $78::text, $79::text, $80::text, $81::text, $82::bigint, $83::text, $84::text,
+          $85::timestamptz
+        ),
+        (
+          $86::text, $87::text, $88::text, $89::text, $90::text, $91::text, $92::int, $93::text, $94::boolean,
+          $95::text, $96::text, $97::text, $98::text, $99::text, $100::bigint, $101::text, $102::text,
+          $103::timestamptz
+        )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $48::text, $49::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($50::bigint, $51::int, $52::text, $53::text), ($54::bigint, $55::int, $56::text, $57::text)
+      VALUES ($104::bigint, $105::int, $106::text, $107::text, $108::text, $109::text, $110::text),
+        ($111::bigint, $112::int, $113::text, $114::text, $115::text, $116::text, $117::text)
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $6::text, $7::text, $8::int, $58::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($59::bigint, $60::bigint, $61::int), ($62::bigint, $63::bigint, $64::int)
+      VALUES ($118::bigint, $119::int, $120::bigint, $121::int),
+        ($122::bigint, $123::int, $124::bigint, $125::int)
     ) AS u
 ),
 kv0 AS (
   INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-  SELECT $6::text, 'thread', $7::text, '', $65::text, $66::text, $67::bigint, $68::timestamptz
+  SELECT $6::text, 'thread', $7::text, '', $10::text, $11::text, $12::bigint, $13::timestamptz
   FROM tip
   ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
     version = s.version + 1, updated_at = excluded.updated_at
@@ -1180,19 +1279,28 @@ tip AS (
   RETURNING 1
 ),
 runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $1::text, $2::text, $16::text, $17::timestamptz, u.*
-  FROM tip, (VALUES ($18::text)) AS u
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $1::text, $2::text, u.*
+  FROM tip,
+    (
+      VALUES ($16::text, $17::text, $18::timestamptz)
+    ) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, run_id, state, created_at, message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $1::text, $2::text, $7::int, $19::text, $20::text, $21::text, $22::timestamptz, u.*
+  SELECT $1::text, $2::text, $7::int, u.*
   FROM tip,
     (
-      VALUES ($23::text, $24::text, $25::text, $26::bigint)
+      VALUES (
+        $19::text, $20::text, $21::text, $22::text, $23::text, $24::text, $25::int, $26::text, $27::boolean,
+        $28::text, $29::text, $30::text, $31::text, $32::text, $33::bigint, $34::text, $35::text,
+        $36::timestamptz
+      )
     ) AS u
 )
 SELECT count(*), 0
@@ -1251,30 +1359,38 @@ touched AS (
   RETURNING 1
 ),
 runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $6::text, $7::text, $12::text, $13::timestamptz, u.*
-  FROM tip, (VALUES ($14::text)) AS u
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $6::text, $7::text, u.*
+  FROM tip,
+    (
+      VALUES ($12::text, $13::text, $14::timestamptz)
+    ) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, call_count, run_id, state, created_at, message_id, role, text,
-    seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $15::text, $16::int, $17::text, $18::text, $19::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($20::text, $21::text, $22::text, $23::bigint)
+      VALUES (
+        $15::text, $16::text, $17::text, $18::text, $19::text, $20::text, $21::int, $22::text, $23::boolean,
+        $24::text, $25::text, $26::text, $27::text, $28::text, $29::bigint, $30::text, $31::text,
+        $32::timestamptz
+      )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $24::text, $25::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($26::bigint, $27::int, $28::text, $29::text)
+      VALUES ($33::bigint, $34::int, $35::text, $36::text, $37::text, $38::text, $39::text)
     ) AS u
 )
 SELECT count(*), (SELECT count(*) FROM touched)
@@ -1312,34 +1428,41 @@ ended AS (
   WHERE tenant_id = $6 AND run_id = $14 AND ended_at IS NULL AND EXISTS (SELECT FROM tip)
 ),
 runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $6::text, $7::text, $15::text, $16::timestamptz, u.*
-  FROM tip, (VALUES ($17::text), ($18::text)) AS u
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $6::text, $7::text, u.*
+  FROM tip,
+    (
+      VALUES ($15::text, $16::text, $17::timestamptz), ($18::text, $19::text, $20::timestamptz)
+    ) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, created_at, message_id, role, name, text, tool_call_id,
-    is_error, run_id, seq, state
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $19::text, $20::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
       VALUES (
-        $21::text, $22::text, $23::text, $24::text, $25::text, $26::boolean, $27::text, $28::bigint, $29::text
+        $21::text, $22::text, $23::text, $24::text, $25::text, $26::text, $27::int, $28::text, $29::boolean,
+        $30::text, $31::text, $32::text, $33::text, $34::text, $35::bigint, $36::text, $37::text,
+        $38::timestamptz
       ),
         (
-          $30::text, $31::text, $32::text, $33::text, $34::text, $35::boolean, $36::text, $37::bigint,
-          $38::text
+          $39::text, $40::text, $41::text, $42::text, $43::text, $44::text, $45::int, $46::text, $47::boolean,
+          $48::text, $49::text, $50::text, $51::text, $52::text, $53::bigint, $54::text, $55::text,
+          $56::timestamptz
         )
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $6::text, $7::text, $8::int, $39::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($40::bigint, $41::bigint, $42::int)
+      VALUES ($57::bigint, $58::int, $59::bigint, $60::int)
     ) AS u
 )
 SELECT count(*), (SELECT count(*) FROM touched)
@@ -1368,22 +1491,28 @@ touched AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, call_count, state, created_at, message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $12::text, $13::int, $14::text, $15::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($16::text, $17::text, $18::text, $19::bigint)
+      VALUES (
+        $12::text, $13::text, $14::text, $15::text, $16::text, $17::text, $18::int, $19::text, $20::boolean,
+        $21::text, $22::text, $23::text, $24::text, $25::text, $26::bigint, $27::text, $28::text,
+        $29::timestamptz
+      )
     ) AS u
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $20::text, $21::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($22::bigint, $23::int, $24::text, $25::text)
+      VALUES ($30::bigint, $31::int, $32::text, $33::text, $34::text, $35::text, $36::text)
     ) AS u
 )
 SELECT count(*), (SELECT count(*) FROM touched)
@@ -1428,12 +1557,12 @@ touched AS (
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $27::text, $28::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($29::bigint, $30::int, $31::text, $32::text)
+      VALUES ($27::bigint, $28::int, $29::text, $30::text, $31::text, $32::text, $33::text)
     ) AS u
   ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET call_id = excluded.call_id,
     name = excluded.name, arguments = excluded.arguments, arguments_form = excluded.arguments_form,
@@ -1470,28 +1599,36 @@ touched AS (
   RETURNING 1
 ),
 runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, status, started_at, run_id)
-  SELECT $6::text, $7::text, $12::text, $13::timestamptz, u.*
-  FROM tip, (VALUES ($14::text)) AS u
+  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
+  SELECT $6::text, $7::text, u.*
+  FROM tip,
+    (
+      VALUES ($12::text, $13::text, $14::timestamptz)
+    ) AS u
   ON CONFLICT DO NOTHING
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, tool_call_id, run_id, state, created_at, message_id, role,
-    text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $15::text, $16::text, $17::text, $18::text, $19::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($20::text, $21::text, $22::text, $23::bigint)
+      VALUES (
+        $15::text, $16::text, $17::text, $18::text, $19::text, $20::text, $21::int, $22::text, $23::boolean,
+        $24::text, $25::text, $26::text, $27::text, $28::text, $29::bigint, $30::text, $31::text,
+        $32::timestamptz
+      )
     ) AS u
 ),
 tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, call_branch, seq, call_seq, call_idx)
-  SELECT $6::text, $7::text, $8::int, $24::int, u.*
+  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($25::bigint, $26::bigint, $27::int)
+      VALUES ($33::bigint, $34::int, $35::bigint, $36::int)
     ) AS u
 )
 SELECT count(*), (SELECT count(*) FROM touched)
@@ -1526,14 +1663,18 @@ touched AS (
 ),
 messages AS (
   INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, content_form, call_count, run_id, format, residual, state, created_at,
-    message_id, role, text, seq
+    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
+    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
+    created_at
   )
-  SELECT $6::text, $7::text, $8::int, $25::text, $26::int, $27::text, $28::text, $29::text, $30::text,
-    $31::timestamptz, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($32::text, $33::text, $34::text, $35::bigint)
+      VALUES (
+        $25::text, $26::text, $27::text, $28::text, $29::text, $30::text, $31::int, $32::text, $33::boolean,
+        $34::text, $35::text, $36::text, $37::text, $38::text, $39::bigint, $40::text, $41::text,
+        $42::timestamptz
+      )
     ) AS u
 ),
 message_parts AS (
@@ -1541,20 +1682,20 @@ message_parts AS (
   SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($36::bigint, $37::int, $38::text, $39::text, $40::text, $41::text),
-        ($42::bigint, $43::int, $44::text, $45::text, $46::text, $47::text)
+      VALUES ($43::bigint, $44::int, $45::text, $46::text, $47::text, $48::text),
+        ($49::bigint, $50::int, $51::text, $52::text, $53::text, $54::text)
     ) AS u
   ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET channel = excluded.channel,
     kind = excluded.kind, text = excluded.text, body = excluded.body
 ),
 tool_calls AS (
   INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, name, arguments_form, seq, idx, call_id, arguments
+    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
   )
-  SELECT $6::text, $7::text, $8::int, $48::text, $49::text, u.*
+  SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($50::bigint, $51::int, $52::text, $53::text)
+      VALUES ($55::bigint, $56::int, $57::text, $58::text, $59::text, $60::text, $61::text)
     ) AS u
   ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET call_id = excluded.call_id,
     name = excluded.name, arguments = excluded.arguments, arguments_form = excluded.arguments_form,
