@@ -80,7 +80,8 @@ async def foresee(scope: Scope, kind: ErasureKind, id_: str, *, keep_scores: boo
 
     def count(sql: ReadSql) -> tuple[Deleted, int, str]:
         rows, scores = _count(sql, tenant, which, user_id)
-        values = 0 if kind == "thread" else _how_many(sql, _keys_beside(tenant, kind, id_))
+        beside = select(kv.c.key).where(_beside(tenant, kind, id_)).subquery()
+        values = 0 if kind == "thread" else _how_many(sql, beside)
         secret = find_secret(sql, tenant, "tombstone_secret") or new_secret()  # nobody keeps the new one
         gone = together([rows, Deleted(rows={kv.name: values})])
         return gone, scores, subjects_of(secret, kind, id_)[0]
@@ -108,10 +109,6 @@ def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
     """The values of `kv` that are of no thread, and go with a user or a tenant."""
     own = and_(kv.c.tenant_id == tenant.name, kv.c.kind.in_(["tenant", "user"] if kind == "tenant" else ["user"]))
     return own if kind == "tenant" else and_(own, kv.c.scope_id == id_)
-
-
-def _keys_beside(tenant: Tenant, kind: ErasureKind, id_: str) -> Any:
-    return select(kv.c.key).where(_beside(tenant, kind, id_)).subquery()
 
 
 def _of(tenant: Tenant, kind: ErasureKind) -> Any:
