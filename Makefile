@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted plans test-pgbouncer mutants soak \
-  fuzz lint types types-complete imports docs dist sbom audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
+  fuzz lint types types-complete imports docs dist sbom release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -203,6 +203,9 @@ $(TOOLS_READY): release/tools.txt
 
 sbom: $(TOOLS_READY) dist  ## Write the SBOM (CycloneDX) of the wheel with its dependencies into dist/
 	$(TOOLS)/bin/python -m release.bill
+
+release: $(BUILD_READY)  ## Build VERSION, try it in bare environments, tag it, and print the commands that publish it
+	$(BUILD)/bin/python -m release.cut $(VERSION)
 
 audit: $(TOOLS_READY)  ## Ask an index for advisories on core and all extras: exit 1 if it knows some, 3 if none answers
 	$(TOOLS)/bin/python -m release.advisories
