@@ -184,7 +184,10 @@ def call(*command: str, cwd: Path, env: dict[str, str] | None = None) -> str:
 
 
 def git(*arguments: str) -> str:
-    return call(shutil.which("git") or "git", *arguments, cwd=ROOT).strip()
+    try:
+        return call(shutil.which("git") or "git", *arguments, cwd=ROOT, env=dict(os.environ)).strip()
+    except subprocess.CalledProcessError as error:
+        raise NotReady(f"git {' '.join(arguments)}: {error.stderr}") from error
 
 
 if __name__ == "__main__":
