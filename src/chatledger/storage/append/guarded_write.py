@@ -230,8 +230,8 @@ def insert_from(source: Source, shape: Columns | Cells) -> str:
     """An INSERT of rows on PostgreSQL, if the source has a row."""
     key = source.key[: len(KEYS[shape.table])]
     if isinstance(shape, Cells):
-        made = f" SELECT {', '.join(key)}, u.* FROM {source.row}, (VALUES {_cells(shape)}) AS u"
-        return f"{_into(shape.table, TABLES[shape.table])}{made}{source.condition}{shape.conflict}"
+        select = f" SELECT {', '.join(key)}, u.* FROM {source.row}, (VALUES {_cells(shape)}) AS u"
+        return f"{_into(shape.table, TABLES[shape.table])}{select}{source.condition}{shape.conflict}"
     values = [_parameter(shape.table, column) for column in shape.values]
     arrays = [f"{_parameter(shape.table, column)}[]" for column in shape.varying]
     if source.numbered:

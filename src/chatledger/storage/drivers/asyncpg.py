@@ -22,7 +22,7 @@ from chatledger.models.weight import in_thread
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.gate import CLOSED, PoolGate
 from chatledger.storage.drivers.hang_up import hang_up, until_cancelled
-from chatledger.storage.drivers.sql import Row, WriteSql, prepare
+from chatledger.storage.drivers.sql import CELLS, Row, WriteSql, prepare
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits, lock_wait
 from chatledger.telemetry.counters import Counters
 
@@ -110,7 +110,7 @@ class Checkout:
         text, pick = prepare(template, "postgresql", self._schema)
         assert pick is not None
         driver: Any = self._connection.driver_connection
-        return driver.fetch(text, *pick(parameters), timeout=timeout)  # type: ignore[no-any-return]
+        return driver.fetch(text, *pick(parameters), *parameters.get(CELLS, ()), timeout=timeout)  # type: ignore[no-any-return]
 
     async def run(self, text: str, timeout: float) -> None:
         """Run statements without parameters in one round trip. Raises TimeoutError after `timeout` seconds."""

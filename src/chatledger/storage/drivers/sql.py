@@ -127,7 +127,7 @@ class ReadSql:
         """As `fetch`, but a caller that stops after some rows of SQLite has read no others."""
         refuse_writing_text(template)
         text, pick = prepare(template, self.dialect, self.schema, distributed=self.distributed)
-        return self._driver.each(text, parameters if pick is None else pick(parameters))
+        return self._driver.each(text, parameters if pick is None else [*pick(parameters), *parameters.get(CELLS, ())])
 
     def moment(self, time: datetime) -> datetime | int:
         """The time as a parameter of a statement text: SQLite stores microseconds."""
@@ -139,7 +139,7 @@ class ReadSql:
 
     def _fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
         text, pick = prepare(template, self.dialect, self.schema, distributed=self.distributed)
-        return self._driver.fetch(text, parameters if pick is None else pick(parameters))
+        return self._driver.fetch(text, parameters if pick is None else [*pick(parameters), *parameters.get(CELLS, ())])
 
 
 class WriteSql(ReadSql):
@@ -222,7 +222,7 @@ coordinator, so there a statement of its own reads it (`rows/encrypted.py`).
 
 
 Pick = Callable[[Mapping[str, Any]], Sequence[Any]]
-"""Picks the values of a statement in the order of its numbered parameters."""
+"""Picks the values of a statement in the order of its numbered parameters. Its cells, if any, come after them."""
 CELLS = "cells"
 """The parameter that holds the values of all places `{cell}` of a statement text, in their order."""
 
@@ -243,11 +243,7 @@ def prepare(template: str, dialect: str, schema: str | None, *, distributed: boo
 
     text = _PARAMETER.sub(number, text)
     cells = count(len(names) + 1)
-    return re.sub(re.escape("{cell}"), lambda _: f"${next(cells)}", text), _pick(names, cells="{cell}" in text)
-
-
-def _pick(names: Sequence[str], *, cells: bool) -> Pick:
+    text = re.sub(re.escape("{cell}"), lambda _: f"${next(cells)}", text)
     if len(names) < 2:  # an itemgetter of one name returns no tuple
-        return lambda parameters: [parameters[name] for name in names]
-    named = itemgetter(*names)
-    return (lambda parameters: (*named(parameters), *parameters[CELLS])) if cells else named
+        return text, lambda parameters: [parameters[name] for name in names]
+    return text, itemgetter(*names)
