@@ -16,8 +16,8 @@ def new_id() -> str:
 def new_ids(count: int) -> list[str]:
     """Several new ids, made with one request for random bits to the operating system."""
     moment = f"{time.time_ns() // 1_000_000 & _48_BITS:012x}"
-    random = os.urandom(_RANDOM * count).hex()
-    return [_version_7(moment, random[at : at + 2 * _RANDOM]) for at in range(0, len(random), 2 * _RANDOM)]
+    first, random = f"{moment[:8]}-{moment[8:]}-7", os.urandom(_RANDOM * count).hex()
+    return [_version_7(first, random[at : at + 2 * _RANDOM]) for at in range(0, len(random), 2 * _RANDOM)]
 
 
 _48_BITS = 2**48 - 1
@@ -26,9 +26,8 @@ _RANDOM = 10
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 
-def _version_7(moment: str, random: str) -> str:
-    variant = _VARIANT[random[3]]
-    return f"{moment[:8]}-{moment[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[7:19]}"
+def _version_7(first: str, random: str) -> str:
+    return f"{first}{random[:3]}-{_VARIANT[random[3]]}{random[4:7]}-{random[7:19]}"
 
 
 def derived_id(*parts: str) -> str:

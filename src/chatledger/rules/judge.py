@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -249,11 +249,17 @@ def is_aside(fold: Fold | Tip, message: ChatMessage) -> bool:
 
 
 _JSON = json.JSONDecoder(parse_int=float)  # int() refuses long numbers, which JSON allows
+_SCAN: Callable[[str, int], tuple[object, int]] = _JSON.scan_once  # type: ignore[attr-defined]
 
 
 def _is_json(call: ToolCall) -> bool:
     if not isinstance(call.arguments, str):
         return True
+    try:
+        if _SCAN(call.arguments, 0)[1] == len(call.arguments):  # nearly all have no white space around
+            return True
+    except (StopIteration, ValueError, RecursionError):
+        pass
     try:
         _JSON.decode(call.arguments)
     except (ValueError, RecursionError):

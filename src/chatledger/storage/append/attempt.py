@@ -346,15 +346,14 @@ _PLACED = {"seq", "index"}
 
 def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
     """The message as a history returns it."""
+    message, seq, violations, call = judged
     place = {
         "message_id": decode_text(row.message_id or ""),
         "thread_id": request.thread_id,
         "branch": branch,
-        "seq": judged.seq,
-        "created_at": judged.message.created_at or request.now,
-        "violations": list(judged.violations),
-        "answers": None
-        if (call := judged.answers) is None
-        else revive(CallPlace, {"seq": call.seq, "index": call.idx}, _PLACED),
+        "seq": seq,
+        "created_at": message.__dict__["created_at"] or request.now,
+        "violations": list(violations),
+        "answers": None if call is None else revive(CallPlace, {"seq": call.seq, "index": call.idx}, _PLACED),
     }
-    return copy_with(judged.message, place)
+    return copy_with(message, place)

@@ -98,9 +98,10 @@ def plan_rows(
     rows["runs"] = [(run, "running", request.now) for run in runs]
     for judged, encoded in zip(judgement.messages, request.rows, strict=True):
         message, seq, broken, call = judged
+        fields = message.__dict__
         violations = encode_json([violation.model_dump() for violation in broken]) if broken else None
-        created_at = message.created_at or request.now
-        rows["messages"].append((*encoded.message, seq, message.state, violations, created_at))
+        created_at = fields["created_at"] or request.now
+        rows["messages"].append((*encoded.message, seq, fields["state"], violations, created_at))
         rows["message_parts"] += [(seq, *part) for part in encoded.parts]
         rows["tool_calls"] += [(seq, *own) for own in encoded.calls]
         if call is not None:
