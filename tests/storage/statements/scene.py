@@ -55,9 +55,13 @@ class Scene:
             self._listens = False
 
     def note(self, connection: object, sent: Sent) -> None:
+        sent = sent._replace(text=_SAVEPOINT.sub("savepoint", sent.text))
         again = (sent.text, sent.many) in {(one.text, one.many) for one in self.sent}
         if self._listens and not (self._once and (again or _NEW_CONNECTION.match(sent.text))):
             self.sent.append(sent)
+
+
+_SAVEPOINT = re.compile(r"sa_savepoint_\d+")  # SQLAlchemy numbers those of a connection
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 -- Sent when a turn is appended inside of a transaction of the caller.
 BEGIN ISOLATION LEVEL READ COMMITTED;
 
-SAVEPOINT sa_savepoint_1;
+SAVEPOINT savepoint;
 
 SELECT 1 FROM "chatledger".chatledger_version WHERE encrypted_at IS NOT NULL;
 
@@ -90,6 +90,6 @@ INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_b
 VALUES ($1::text, $2::text, $3::int, $4::bigint, $5::int, $6::bigint, $7::int),
   ($1::text, $2::text, $3::int, $8::bigint, $9::int, $10::bigint, $11::int);
 
-RELEASE SAVEPOINT sa_savepoint_1;
+RELEASE SAVEPOINT savepoint;
 
 COMMIT;

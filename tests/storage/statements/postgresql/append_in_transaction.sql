@@ -1,7 +1,7 @@
 -- Sent when a turn is appended inside of a transaction of the caller.
 BEGIN ISOLATION LEVEL READ COMMITTED;
 
-SAVEPOINT sa_savepoint_1;
+SAVEPOINT savepoint;
 
 SELECT 1
 FROM "chatledger".branches b
@@ -120,6 +120,6 @@ tool_results AS (
 SELECT count(*), (SELECT count(*) FROM touched)
 FROM tip;
 
-RELEASE SAVEPOINT sa_savepoint_1;
+RELEASE SAVEPOINT savepoint;
 
 COMMIT;
