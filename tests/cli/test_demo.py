@@ -26,9 +26,20 @@ async def test_demo_can_be_run_twice(database: Database) -> None:
     first = chatledger("demo", url=database.url)
     assert (first.code, first.err) == (0, "")
     stored = await rows(database.url)
-    assert stored == (4, 28, 1)
-    assert chatledger("demo", url=database.url).code == 0
+    assert stored == (4, 30, 1)
+    again = chatledger("demo", url=database.url)
+    assert (again.code, again.out.count("stored before")) == (0, 2)
     assert await rows(database.url) == stored
+
+
+async def test_demo_shows_on_one_screen_what_a_ledger_does(sqlite_database: Database) -> None:
+    out = chatledger("demo", url=sqlite_database.url).out
+    assert len(out.splitlines()) < 40
+    assert "2 of 2: Which platform, and where is car 7?" in out
+    assert "breaks R6" in out
+    assert "#8 user: Book a window seat, please." in out
+    async with Ledger.open(sqlite_database.url) as ledger:
+        assert await ledger.messages.search("sunny") == await ledger.messages.search("a word that stands nowhere")
 
 
 def test_demo_migrates_if_it_is_told_to(pg_url: str) -> None:
