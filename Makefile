@@ -60,8 +60,8 @@ demo: $(DEMO_READY)  ## Run `chatledger demo` on SQLite, and on PostgreSQL if th
 	$(DEMO)/bin/chatledger demo --url demo.db
 	@$(DEMO)/bin/python -m tests.postgres --if-found $(DEMO)/bin/chatledger demo --migrate
 
-service: $(READY)  ## Run the example chat service on the database URL (a path or postgresql://…) and port PORT
-	CHATLEDGER_URL=$(URL) $(BIN)/uvicorn examples.service.app:app --port $(PORT) --timeout-graceful-shutdown 5
+service: $(DEMO_READY)  ## Run the example chat service on the database URL (a path or postgresql://…) and port PORT
+	CHATLEDGER_URL=$(URL) $(DEMO)/bin/uvicorn examples.service.app:app --port $(PORT) --timeout-graceful-shutdown 5
 
 test: $(READY)  ## Run the suite on both databases, on two cores, without what test-… targets run
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -64,3 +64,9 @@ async def test_the_format_of_another_package_is_loaded_only_by_its_name(tmp_path
         assert mark.exists() == loaded
     refused = chatledger("serve", "--url", path, "--format", "nowhere", cwd=tmp_path)
     assert "'nowhere' is not a format of an installed package" in refused.err
+
+
+def test_serve_names_the_command_that_creates_a_missing_file(tmp_path: Path) -> None:
+    done = chatledger("serve", url=str(tmp_path / "my chat.db"))
+    assert done.code == 3
+    assert done.error.endswith(f"; run: chatledger serve --url '{tmp_path}/my chat.db' --migrate")

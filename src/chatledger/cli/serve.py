@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import KEY_FILE, Debug, Tenant, Url, in_ledger, require_files, run
+from chatledger.cli.options import KEY_FILE, Debug, Tenant, Url, file_path, in_ledger, require_files, run
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -114,6 +116,12 @@ def serve(
             from chatledger.admin import migrate as migrate_schema
 
             migrate_schema(url)
+        elif (path := file_path(url)) is not None and not Path(path).exists():
+            from chatledger.errors import StorageError
+
+            raise StorageError(
+                f"there is no database {path}; run: chatledger serve --url {shlex.quote(path)} --migrate"
+            )
         in_ledger(url, tenant, _nothing)  # finds a database that cannot be served now, and not in each worker
         say(f"encryption: {'off' if KEY_FILE.get() is None else 'on'}")
         ServeOptions(
@@ -131,6 +139,8 @@ def serve(
         ).to_environment()
         listener = None if uds is None else listen_at(uds)
         app()  # finds a wrong option now, and not in each worker
+        if page and uds is None and port:
+            say(f"open http://{f'[{host}]' if ':' in host else host}:{port}{root_path}/ in a browser; Ctrl+C ends it")
         uvicorn.run(
             "chatledger.server.process:app",
             factory=True,
