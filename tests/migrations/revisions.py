@@ -8,8 +8,8 @@ from pathlib import Path
 from alembic.config import Config
 from alembic.script import Script, ScriptDirectory
 
+from chatledger.storage.upgrade import revisions as upgrade
 from chatledger.storage.upgrade import versions
-from chatledger.storage.upgrade.revisions import scripts_folder
 from tests.conftest import Database
 
 RELEASED = Path(__file__).parent / "released"
@@ -22,7 +22,7 @@ NEXT, BEYOND = (f"{int(HEAD) + steps:04}" for steps in (1, 2))
 def scripts() -> list[Script]:
     """From the first to the newest."""
     config = Config()
-    config.set_main_option("script_location", str(scripts_folder()))
+    config.set_main_option("script_location", str(upgrade.scripts_folder()))
     return list(ScriptDirectory.from_config(config).walk_revisions())[::-1]
 
 
