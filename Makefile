@@ -58,7 +58,8 @@ $(DEMO_READY): pyproject.toml constraints.txt
 demo: $(DEMO_READY)  ## Run `chatledger demo` on SQLite, and on PostgreSQL if there is one
 	@rm -f demo.db demo.db-wal demo.db-shm
 	$(DEMO)/bin/chatledger demo --url demo.db
-	@$(DEMO)/bin/python -m tests.postgres --if-found $(DEMO)/bin/chatledger demo --migrate
+	@$(DEMO)/bin/python -m tests.postgres --if-found sh -c \
+	  '$(DEMO)/bin/chatledger demo --migrate --json > /dev/null && echo "the same steps ran on PostgreSQL"'
 
 service: $(DEMO_READY)  ## Run the example chat service on the database URL (a path or postgresql://…) and port PORT
 	CHATLEDGER_URL=$(URL) $(DEMO)/bin/uvicorn examples.service.app:app --port $(PORT) --timeout-graceful-shutdown 5
