@@ -140,11 +140,11 @@ class GuardedWrite:
         cells += chained.from_iterable(rows)
         return Cells(table, len(rows), _conflict(table, overwrites=self.overwrites))
 
-    def alone(self, sql: WriteSql, parameters: dict[str, Any]) -> set[str] | None:
+    def run_steps(self, sql: WriteSql, parameters: dict[str, Any]) -> set[str] | None:
         """Run the guard and the steps. Returns the names of the steps that returned a row; None if the guard failed."""
         if not all(sql.fetch(text, parameters) for text in self.guard.alone):
             return None
-        return {step.name for step in self.steps if sql.fetch(_alone(step), parameters)}
+        return {step.name for step in self.steps if sql.fetch(_without_guard(step), parameters)}
 
 
 def _overwrite(table: str) -> str:
@@ -261,18 +261,19 @@ def _parameter(table: str, column: str) -> str:
 
 
 @lru_cache(maxsize=128)
-def _alone(step: Step) -> str:
+def _without_guard(step: Step) -> str:
     return step.text.replace("{guard}", "")
 
 
 def write_by_table(sql: WriteSql, *writes: GuardedWrite) -> list[set[str]] | None:
     """Write in a transaction, in a statement for each guard, each step, and each table of rows. Returns for each write
-    the names of its steps that returned a row. None if a guard failed: then nothing of that write is written.
+    the names of its steps that returned a row. None if a guard failed: then nothing of that write is written, and the
+    caller undoes what the writes before it wrote.
     """
     done = []
     for write in writes:
         parameters = write.parameters if sql.dialect == "postgresql" else _moments_as_integers(write.parameters)
-        names = write.alone(sql, parameters)
+        names = write.run_steps(sql, parameters)
         if names is None:
             return None
         done.append(names)
@@ -292,8 +293,7 @@ def write_by_table(sql: WriteSql, *writes: GuardedWrite) -> list[set[str]] | Non
 
 
 def _key(write: GuardedWrite, table: str) -> tuple[Any, ...]:
-    given = write.parameters
-    key = (given["tenant"], given["thread"], given["branch"])
+    key = (write.parameters["tenant"], write.parameters["thread"], write.parameters["branch"])
     return key[: len(KEYS[table])]
 
 
