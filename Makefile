@@ -149,8 +149,8 @@ test-pgbouncer: $(READY)  ## Run two processes with 16 tasks each behind a real 
 mutants: $(READY)  ## Run each proof of reliability with its protection removed: all must fail
 	$(BIN)/python -m tests.faults.mutants
 
-soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/explanation/reliability.md
-	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/explanation/reliability.md
+soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/contribute/reliability.md
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/contribute/reliability.md
 
 fuzz: $(READY)  ## Fuzz decoders and imports for MINUTES, guided by coverage; needs a Python that atheris supports
 	$(BIN)/python -m pip install --quiet --requirement tests/hostile/fuzz.txt
@@ -224,18 +224,18 @@ bench: $(READY)  ## Compare append, load and import with the bare drivers, in un
 face: $(READY)  ## Print the public calls with their parameters, which tests/face.toml holds
 	$(BIN)/python -m tests.test_face
 
-bench-full: $(READY)  ## Run bench up to 1,000,000 messages, and write docs/explanation/benchmarks.md and the figures in the README
-	$(DURABLE) $(BIN)/python -m benchmarks --full --page docs/explanation/benchmarks.md --keep .bench
+bench-full: $(READY)  ## Run bench up to 1,000,000 messages, and write docs/contribute/benchmarks.md and the figures in the README
+	$(DURABLE) $(BIN)/python -m benchmarks --full --page docs/contribute/benchmarks.md --keep .bench
 	$(BIN)/python -m benchmarks.readme
 
-bench-peers: $(READY) $(PEERS_READY)  ## Compare with the stores that frameworks ship, and write the figures to docs/explanation/benchmarks.md
-	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers --page docs/explanation/benchmarks.md
+bench-peers: $(READY) $(PEERS_READY)  ## Compare with the stores that frameworks ship, and write the figures to docs/contribute/benchmarks.md
+	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers --page docs/contribute/benchmarks.md
 
-bench-adapters: $(READY) $(PEERS_READY)  ## Compare our adapters with their frameworks' own stores, and write docs/explanation/benchmarks.md
-	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers.adapters --page docs/explanation/benchmarks.md
+bench-adapters: $(READY) $(PEERS_READY)  ## Compare our adapters with their frameworks' own stores, and write docs/contribute/benchmarks.md
+	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers.adapters --page docs/contribute/benchmarks.md
 
-bench-profile: $(READY)  ## Profile append and history, and write the shares of time to docs/explanation/benchmarks.md
-	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/explanation/benchmarks.md
+bench-profile: $(READY)  ## Profile append and history, and write the shares of time to docs/contribute/benchmarks.md
+	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/contribute/benchmarks.md
 
 instructions: $(READY)  ## Count the instructions of an append and a history with valgrind, and hold their budgets
 	$(BIN)/python -m benchmarks.instructions

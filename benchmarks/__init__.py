@@ -3,5 +3,5 @@
 A figure here is a ratio of medians within one run: the contenders take turns, A B C A B C, so that what else the
 machine does falls on all of them. Everything is durable: fsync and synchronous_commit on, synchronous = FULL. `make
 bench` prints the tables; `make bench-full` also goes to threads of 100,000 and 1,000,000 messages, and writes
-docs/explanation/benchmarks.md.
+docs/contribute/benchmarks.md.
 """

@@ -1,4 +1,4 @@
-"""The figures that docs/explanation/benchmarks.md holds, read back from its tables."""
+"""The figures that docs/contribute/benchmarks.md holds, read back from its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures on docs/explanation/benchmarks.md: the tables of a run, with a plot for each line and database.
+"""The figures on docs/contribute/benchmarks.md: the tables of a run, with a plot for each line and database.
 
 Each figure with a target stands beside the one that the page held for it before.
 """

@@ -1,4 +1,4 @@
-"""Writes the figures that the README quotes from docs/explanation/benchmarks.md: `python -m benchmarks.readme`.
+"""Writes the figures that the README quotes from docs/contribute/benchmarks.md: `python -m benchmarks.readme`.
 
 A test holds the two against each other, so that neither is changed without the other.
 """
@@ -14,9 +14,9 @@ from benchmarks.figures import PART, Figure, figures
 from benchmarks.parts import write_part
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "explanation" / "benchmarks.md"
+PAGE = ROOT / "docs" / "contribute" / "benchmarks.md"
 README = ROOT / "README.md"
-RELIABILITY = ROOT / "docs" / "explanation" / "reliability.md"
+RELIABILITY = ROOT / "docs" / "contribute" / "reliability.md"
 _ALL = re.compile(r"\| \*\*all\*\* \| [\d,]+ \| ([\d,]+) \| [\d,]+ \| \d+ \| 0 \| 0 \| 0 \| 0 \|")
 
 

@@ -1,4 +1,4 @@
-"""docs/explanation/architecture.md names files, functions, folders and rules that exist."""
+"""The pages about the code name files, functions, folders and rules that exist."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "chatledger"
-PAGE = ROOT / "docs" / "explanation" / "architecture.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+FOLDER = ROOT / "docs" / "contribute"
+PAGES = ("architecture", "append-and-history", "decisions")
+TEXT = "\n".join((FOLDER / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)
 PROSE = re.sub(r"^```.*?^```", "", TEXT, flags=re.DOTALL | re.MULTILINE)
 PATH = re.compile(r"[\w./-]+?(?:/[\w.-]+|\.(?:py|md|svg|toml))(?:::[\w.]+)?")
 NAMED = sorted({name for name in re.findall(r"`([^`\n]+)`", PROSE) if PATH.fullmatch(name)})
@@ -56,7 +57,7 @@ def test_what_the_page_names_exists(name: str) -> None:
 def test_the_links_of_the_page_lead_to_files() -> None:
     links = re.findall(r"\]\(([^)#]+)", PROSE)
     assert "architecture-folders.svg" in links
-    assert [link for link in links if not (PAGE.parent / link).is_file()] == []
+    assert [link for link in links if not (FOLDER / link).is_file()] == []
 
 
 @pytest.mark.parametrize("parent", ["storage", "formats"])
@@ -77,7 +78,7 @@ def test_every_row_of_the_order_of_judgement_is_there() -> None:
 
 
 def test_the_picture_shows_every_folder_and_loads_nothing() -> None:
-    source = (PAGE.parent / "architecture-folders.svg").read_text(encoding="utf-8")
+    source = (FOLDER / "architecture-folders.svg").read_text(encoding="utf-8")
     words = {word for text in ElementTree.fromstring(source).itertext() for word in text.split()}
     folders = [
         folder.parent.name for parent in ("storage", "formats") for folder in (PACKAGE / parent).glob("*/__init__.py")

@@ -1,7 +1,7 @@
-"""The facts of docs/reference/tables.md and its diagram, made of the tables and the views.
+"""The facts of docs/contribute/tables.md, its diagram and docs/reference/views.md, made of the tables and the views.
 
-`python -m tests.docs.tables` writes them; tests hold the page to them. The meaning of a column is written by hand: it
-stands only in the page, and the script keeps it. A new column gets an empty one, which a test refuses.
+`python -m tests.docs.tables` writes them; tests hold the pages to them. The meaning of a table's column is written by
+hand: it stands only in the page, and the script keeps it. A new column gets an empty one, which a test refuses.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from chatledger.storage.schema.view_columns import VIEW_COLUMNS, Type
 from chatledger.storage.schema.views import VIEWS, create_view
 from tests.docs.pages import DOCS, in_page, write_into_page
 
-PAGE = DOCS / "reference" / "tables.md"
+PAGE = DOCS / "contribute" / "tables.md"
+VIEW_PAGE = DOCS / "reference" / "views.md"
 PICTURE = PAGE.with_suffix(".svg")
 _DATABASES: Sequence[Dialect] = (SQLiteDialect(), PGDialect())  # type: ignore[no-untyped-call]
 _ROW = re.compile(r"^\| `(\w+)` \|(?:.*\|)? (.*) \|$", re.MULTILINE)
 
 
 def meanings(name: str) -> dict[str, str]:
-    """What the page says about each column of a table or a view."""
+    """What the page says about each column of a table."""
     return {column: meaning.strip() for column, meaning in _ROW.findall(in_page(PAGE, name))}
 
 
@@ -97,10 +98,8 @@ def _named(type_: Type) -> str:
     return f"`{type_.sqlite}`" if type_.sqlite == type_.postgresql else f"`{type_.sqlite}`, `{type_.postgresql}`"
 
 
-MADE: Mapping[str, Callable[[], str]] = {
-    **{one.name: partial(table, one) for one in INSERTION_ORDER},
-    **{name: partial(view, name) for name in VIEWS},
-}
+MADE: Mapping[str, Callable[[], str]] = {one.name: partial(table, one) for one in INSERTION_ORDER}
+MADE_VIEWS: Mapping[str, Callable[[], str]] = {name: partial(view, name) for name in VIEWS}
 
 # The diagram: where each table stands (column and row of a grid) and which of its columns it shows.
 SHOWN = {
@@ -204,4 +203,5 @@ def _arrow(child: str, parent: str, out: int, outs: int, into: int, ins: int) ->
 
 if __name__ == "__main__":
     write_into_page(PAGE, MADE)
+    write_into_page(VIEW_PAGE, MADE_VIEWS)
     PICTURE.write_text(picture(), encoding="utf-8")

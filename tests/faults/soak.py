@@ -1,6 +1,6 @@
 """The long form of the proofs: rounds until the time is over, each with a seed of its own, and the figures.
 
-python -m tests.faults.soak --minutes 10 [--seed N] [--only NAME] [--lanes N] [--page docs/explanation/reliability.md]
+python -m tests.faults.soak --minutes 10 [--seed N] [--only NAME] [--lanes N] [--page docs/contribute/reliability.md]
 python -m tests.faults.soak --only NAME --again N      one round once more, with the seed that it had
 
 Rounds run side by side in lanes: processes, each with its own PostgreSQL server and folder. The next round goes to the

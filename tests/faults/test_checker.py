@@ -22,7 +22,7 @@ from tests.faults.stored import Stored
 
 NAMES = ("n5", "n2", "n1", "n0", "n4")  # one of each shape
 FIRST_VERSION = 1_000
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contribute" / "reliability.md"
 LENGTHS = [len(batch(name)) for name in NAMES]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.faults.mutants import MUTANTS
 from tests.faults.soak import figures_table, mutants_table, put
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contribute" / "reliability.md"
 
 
 def test_the_page_names_every_mutant() -> None:

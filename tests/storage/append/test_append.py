@@ -1,4 +1,4 @@
-"""The order of judgement of an append, as `docs/explanation/architecture.md` gives it, and repeated appends."""
+"""The order of judgement of an append, as `docs/contribute/append-and-history.md` gives it, and repeated appends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of each version, as `docs/guides/encryption.md` describes them: every later release reads them."""
+"""Cells of each version, as `docs/contribute/cells.md` describes them: every later release reads them."""
 
 from __future__ import annotations
 

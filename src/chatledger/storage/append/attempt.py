@@ -2,7 +2,7 @@
 
 An attempt raises an error only after a fresh preflight, which looks for the ids first. So its errors are final.
 `TryAgain` means that another writer was faster; the caller then tries again under a lock. "The order of judgement" in
-`docs/explanation/architecture.md` is the order of the checks.
+`docs/contribute/append-and-history.md` is the order of the checks.
 
 An attempt may use a cached tip in place of a preflight. A cached tip can only let an append through. An append that it
 would refuse gets a preflight first, and the stamp stops a write that was judged on a stale tip.

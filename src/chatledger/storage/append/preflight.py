@@ -1,7 +1,7 @@
 """Preflight: one statement that reads the branch row and every stored message, on any branch, with an id of the batch.
 
 It comes before the judgement, so that an append finds its own repeat before a rule can refuse it
-(`docs/explanation/architecture.md`, "The order of judgement").
+(`docs/contribute/append-and-history.md`, "The order of judgement").
 """
 
 from __future__ import annotations

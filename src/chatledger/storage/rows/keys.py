@@ -158,7 +158,7 @@ class Cipher:
 
     def encrypt(self, text: str, place: str) -> bytes:
         """Return nonce, ciphertext and tag. Nonces are random, so the key of a tenant is safe for 2^32
-        cells (`docs/guides/encryption.md`).
+        cells (`docs/contribute/cells.md`).
         """
         nonce = os.urandom(NONCE_BYTES)
         encrypted: bytes = self._aes.encrypt(nonce, text.encode(), place.encode())
