@@ -24,8 +24,7 @@ from tests.faults.kills import kill_clients, kill_server
 from tests.faults.streams import kill_streamers
 from tests.faults.writers import write_group
 from tests.migrations import test_traffic
-from tests.migrations.access import run_script
-from tests.migrations.revisions import dump_of
+from tests.migrations.released.kept import restore
 from tests.postgres import Server
 
 MEMORY = Path("/dev/shm")
@@ -161,7 +160,7 @@ def _migrate(kind: str) -> Run:
         figures = Figures()
         below = chance.choice(test_traffic.OLDER)
         with place.empty(kind) as database:
-            run_script(database, dump_of(below, kind).read_text())
+            restore(database, below)
             if chance.random() < 0.5:
                 traffic, figures.faults = test_traffic.kill_migrators(database, below)
                 done = [traffic]

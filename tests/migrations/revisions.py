@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from alembic.config import Config
 from alembic.script import Script, ScriptDirectory
 
 from chatledger.storage.upgrade import revisions as upgrade
 from chatledger.storage.upgrade import versions
-from tests.conftest import Database
-
-RELEASED = Path(__file__).parent / "released"
 
 HEAD = versions.HEAD
 NEXT, BEYOND = (f"{int(HEAD) + steps:04}" for steps in (1, 2))
@@ -34,21 +30,6 @@ def below(revision: str) -> str:
     """The revision below, after one downgrade."""
     known = ["base", *revisions()]
     return known[known.index(revision) - 1]
-
-
-def dump_of(revision: str, kind: str) -> Path:
-    return RELEASED / f"{revision}.{kind}.sql"
-
-
-def released() -> list[str]:
-    """The revisions whose dumps are kept."""
-    return sorted(path.name.split(".")[0] for path in RELEASED.glob("*.sqlite.sql"))
-
-
-def dump_to_climb(revision: str, database: Database) -> str:
-    """The newest dump below a revision; for the first revision its own."""
-    older = [name for name in released() if name < revision]
-    return dump_of(older[-1] if older else revision, database.kind).read_text()
 
 
 FILE_NAME = re.compile(r"(\d{4})_[a-z0-9]+(_[a-z0-9]+)*\.py")

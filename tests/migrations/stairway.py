@@ -6,9 +6,10 @@ from typing import Any
 
 from chatledger.admin import migrate
 from tests.conftest import Database
-from tests.migrations.access import all_rows, run_script
+from tests.migrations.access import all_rows
 from tests.migrations.catalog import Catalog, read_catalog
-from tests.migrations.revisions import below, dump_to_climb
+from tests.migrations.released.kept import released, restore
+from tests.migrations.revisions import below
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -18,7 +19,8 @@ def climb(revision: str, database: Database, fresh: Database) -> None:
 
     `fresh` is an empty database: it shows the schema below the revision as it is without any way down.
     """
-    run_script(database, dump_to_climb(revision, database))
+    older = [name for name in released() if name < revision]
+    restore(database, older[-1] if older else revision)
     migrate(database.url, to=revision)
     up, rows = read_catalog(database), all_rows(database)
     if below(revision) != "base":

@@ -14,9 +14,10 @@ from chatledger.admin import migrate, offline_sql, schema_status
 from chatledger.storage.upgrade.discard import ADDED
 from tests.conftest import KEYS, Database
 from tests.conversations import turn, user
-from tests.migrations.access import all_rows, connected, fetch, run_script, schema_of
+from tests.migrations.access import all_rows, connected, fetch, schema_of
 from tests.migrations.partitions import create_partitioned_schema
-from tests.migrations.revisions import HEAD, below, dump_of, revisions
+from tests.migrations.released.kept import restore
+from tests.migrations.revisions import HEAD, below, revisions
 from tests.storage.schema.test_row_security import owned
 
 __all__ = ["owned"]  # a fixture
@@ -77,7 +78,7 @@ def test_an_empty_database_goes_down_without_a_question(database: Database) -> N
 
 
 async def test_going_up_counts_nothing(empty: Database) -> None:
-    await asyncio.to_thread(run_script, empty, dump_of("0004", empty.kind).read_text())
+    await asyncio.to_thread(restore, empty, "0004")
     assert (await asyncio.to_thread(migrate, empty.url)).found == HEAD
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 from chatledger.admin import migrate
 from tests.conftest import Database
 from tests.migrations.access import connected, run_script
-from tests.migrations.revisions import dump_of, released
+from tests.migrations.released.kept import released, restore
 from tests.migrations.test_foreign_key_plans import FOREIGN_KEYS, insert_checks, wrong_plans
 
 STATISTICS = """
@@ -39,7 +39,7 @@ def counted_as_empty(database: Database) -> set[str]:
 def migrated(empty_postgresql: Database, request: pytest.FixtureRequest) -> Database:
     """A new database, or that of a released schema with its rows."""
     if request.param != "new":
-        run_script(empty_postgresql, dump_of(request.param, "postgresql").read_text())
+        restore(empty_postgresql, request.param)
     migrate(empty_postgresql.url)
     return empty_postgresql
 

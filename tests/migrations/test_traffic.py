@@ -14,11 +14,11 @@ import pytest
 
 from chatledger.admin import migrate
 from tests.conftest import Database
-from tests.migrations.access import run_script
 from tests.migrations.catalog import read_catalog
 from tests.migrations.later import later_revision
 from tests.migrations.processes import run_together
-from tests.migrations.revisions import HEAD, dump_of, released, revisions
+from tests.migrations.released.kept import released, restore
+from tests.migrations.revisions import HEAD, revisions
 from tests.migrations.writing import WRITERS, Traffic, check_stored, size_of, writers
 
 _ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def downgrade(schema):
 def older(request: pytest.FixtureRequest, empty: Database) -> tuple[Database, str]:
     """A database of a released schema, with its rows."""
     revision: str = request.param
-    run_script(empty, dump_of(revision, empty.kind).read_text())
+    restore(empty, revision)
     return empty, revision
 
 

@@ -11,7 +11,8 @@ from tests.conftest import Database
 from tests.migrations.access import connected, fetch, run_script
 from tests.migrations.catalog import read_catalog
 from tests.migrations.partitions import create_partitioned_schema
-from tests.migrations.revisions import HEAD, dump_of, released
+from tests.migrations.released.kept import released, restore
+from tests.migrations.revisions import HEAD
 
 UNAFFECTED = "CREATE VIEW public.titles AS SELECT title FROM chatledger.threads;\n"
 ON_OLD_VIEWS = """
@@ -43,7 +44,7 @@ def refusal(database: Database, to: str = "head", schema: str = "chatledger") ->
 
 
 def at_revision(database: Database, revision: str) -> None:
-    run_script(database, dump_of(revision, "postgresql").read_text())
+    restore(database, revision)
 
 
 @pytest.mark.parametrize("older", ["0003", "0004"])  # from 0003 two revisions run, each a transaction of its own

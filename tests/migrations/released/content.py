@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from chatledger import (
     ChatMessage,
     Feedback,
     ImagePart,
+    KeyRing,
     Ledger,
     OpaquePart,
     Payload,
@@ -29,14 +31,25 @@ from chatledger.storage.repositories.outputs import add_outputs, replace_agents
 from tests.conversations import assistant, call, result, turn, user
 
 TENANTS = ("default", "acme")
+SEALED = "sealed"
+"""The tenant whose cells are encrypted, from revision 0006 on. Older files have the tenant `acme` in its place."""
+KEYS = KeyRing({"1": b"k" * 32}, current="1")
 MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123456, tzinfo=UTC)
 
 Content = dict[str, Sequence[BaseModel]]
+Reads = dict[str, dict[str, list[dict[str, Any]]]]
 
 
-async def fill(ledger: Ledger) -> None:
-    for tenant in TENANTS:  # the same ids twice: they are each tenant's own
-        await _fill_tenant(ledger.tenant(tenant))
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[dict[str, Ledger]]:
+    """A ledger for each tenant, with keys for the one that is encrypted."""
+    async with Ledger.open(url) as plain, Ledger.open(url, tenant=SEALED, encryption=KEYS) as sealed:
+        yield {**{tenant: plain.tenant(tenant) for tenant in TENANTS}, SEALED: sealed}
+
+
+async def fill(ledgers: dict[str, Ledger]) -> None:
+    for tenant in ("default", SEALED):  # the same ids twice: they are each tenant's own
+        await _fill_tenant(ledgers[tenant])
 
 
 async def _fill_tenant(ledger: Ledger) -> None:
@@ -125,8 +138,8 @@ def rich_messages() -> list[ChatMessage]:
     ]
 
 
-async def read(ledger: Ledger) -> dict[str, Content]:
-    return {tenant: await _read_tenant(ledger.tenant(tenant)) for tenant in TENANTS}
+async def read(ledgers: dict[str, Ledger]) -> dict[str, Content]:
+    return {tenant: await _read_tenant(ledger) for tenant, ledger in ledgers.items()}
 
 
 async def _read_tenant(ledger: Ledger) -> Content:
@@ -150,7 +163,7 @@ async def _read_tenant(ledger: Ledger) -> Content:
     }
 
 
-def dumped(content: dict[str, Content]) -> dict[str, Any]:
+def dumped(content: dict[str, Content]) -> Reads:
     return {
         tenant: {kind: [item.model_dump() for item in items] for kind, items in kinds.items()}
         for tenant, kinds in content.items()

@@ -2,73 +2,49 @@
 
     python -m tests.migrations.released.dump
 
-It writes, for each database, `<revision>.<database>.sql`, and what the ledger reads there as a `.json` beside it. Files
-of earlier releases are history and never written again.
+It fills a SQLite file, one tenant of it encrypted, and writes the rows with what the ledger reads of them. Files of
+earlier releases are history and never written again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import Table
-
-from chatledger import KeyRing, Ledger
-from chatledger.admin import migrate, offline_sql
-from chatledger.storage.schema.tables import INSERTION_ORDER, SCHEMA
+from chatledger.admin import migrate
+from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database
-from tests.migrations.access import fetch
-from tests.migrations.released.content import dumped, fill, read
+from tests.migrations.released import kept
+from tests.migrations.released.content import Reads, dumped, fill, opened, read
 from tests.postgres import server
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        keep(Database("sqlite", str(Path(folder) / "ledger.db")))
-    with server() as running, running.database() as url:
-        keep(Database("postgresql", url))
+    with tempfile.TemporaryDirectory() as folder, server() as running, running.database() as url:
+        file, other = Database("sqlite", str(Path(folder) / "ledger.db")), Database("postgresql", url)
+        for database in (file, other):
+            migrate(database.url)
+        reads = asyncio.run(_fill_and_read(file))
+        kept.write(HEAD, {one.kind: kept.digest_of(one) for one in (file, other)}, rows_of(file), reads)
 
 
-def keep(database: Database) -> None:
-    migrate(database.url)
-    content = asyncio.run(_fill_and_read(database))
-    script = sqlite_script(database) if database.kind == "sqlite" else postgresql_script(database)
-    target = Path(__file__).parent / f"{HEAD}.{database.kind}"
-    target.with_suffix(f".{database.kind}.sql").write_text(script)
-    target.with_suffix(f".{database.kind}.json").write_text(content)
+async def _fill_and_read(database: Database) -> Reads:
+    async with opened(database.url) as ledgers:
+        await fill(ledgers)
+        return dumped(await read(ledgers))
 
 
-async def _fill_and_read(database: Database) -> str:
-    keys = KeyRing({"1": b"k" * 32}, current="1")
-    async with Ledger.open(database.url, tenant="sealed", encryption=keys) as sealed:  # so that a tenant is encrypted
-        await sealed.threads.create("sealed", title="Sealed")
-    async with Ledger.open(database.url) as ledger:
-        await fill(ledger)
-        return json.dumps(dumped(await read(ledger)), indent=1, default=str) + "\n"
-
-
-def sqlite_script(database: Database) -> str:
+def rows_of(database: Database) -> list[kept.Table]:
     with closing(sqlite3.connect(database.url)) as connection:
-        return "\n".join(connection.iterdump()) + "\n"
-
-
-def postgresql_script(database: Database) -> str:
-    """The statements of the migrations, then the rows: needs no binary, and nothing that another server lacks."""
-    rows = [line for table in INSERTION_ORDER for line in _inserts(database, table)]
-    return offline_sql(database.url, to=HEAD) + "\n".join(rows) + "\n"
-
-
-def _inserts(database: Database, table: Table) -> list[str]:
-    name = f"{SCHEMA}.{table.name}"
-    columns = [f'"{column.name}"' for column in table.c]
-    values = " || ', ' || ".join(f"quote_nullable({column}::text)" for column in columns)
-    rows = fetch(database, f"SELECT {values} FROM {name} ORDER BY 1")
-    return [f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({row[0]});" for row in rows]
+        tables = []
+        for table in sorted(table.name for table in INSERTION_ORDER):
+            found = connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")
+            tables.append((table, [column[0] for column in found.description], [list(row) for row in found]))
+    return tables
 
 
 if __name__ == "__main__":
