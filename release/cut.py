@@ -16,11 +16,13 @@ import tempfile
 import time
 import tomllib
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from release.extras import OF_DEVELOPERS, ROOT, extras
+
+from release import matrix
 
 DIST = ROOT / "dist"
 STATE = DIST / "release.json"
@@ -106,6 +108,7 @@ def steps(version: str) -> dict[str, Callable[[], None]]:
     wheel = DIST / f"chatledger-{version}-py3-none-any.whl"
     sdist = DIST / f"chatledger-{version}.tar.gz"
     return {
+        "the matrix": require_matrix,  # the first, since new rows need a commit of their own
         "the sdist and the wheel": partial(build, wheel, sdist),
         "the program of the README, from the wheel": partial(try_readme, wheel),
         "the demo, from the wheel": partial(try_demo, wheel),
@@ -162,6 +165,16 @@ def try_demo(wheel: Path) -> None:
 def try_program(package: str, program: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         call(str(install(package, Path(folder))), "-W", "error::ImportWarning", "-c", program, cwd=Path(folder))
+
+
+def require_matrix(run: Callable[[Sequence[matrix.Cell]], int] = matrix.run) -> None:
+    """Runs the cells that have not passed in this state. Raises NotReady if some fail, or if their rows are new."""
+    if not (lacking := matrix.unproved(matrix.hash_of_tree())):
+        return
+    if run(lacking):
+        still = len(matrix.unproved(matrix.hash_of_tree()))
+        raise NotReady(f"{still} of {len(matrix.cells())} cells of the matrix have not passed; see above")
+    raise NotReady("docs/reference/support.md has new rows; commit it, and release that commit")
 
 
 def write_notes(version: str) -> None:

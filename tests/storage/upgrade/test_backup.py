@@ -16,7 +16,7 @@ from chatledger.storage.upgrade import backup as backup_module
 from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import turn
-from tests.postgres import Server, find_binaries
+from tests.postgres import Server, find_clients
 
 WRITERS = 8
 
@@ -126,8 +126,7 @@ def test_postgresql_names_commands_that_work_as_printed(
     pg_server: Server, pg_database: Database, tmp_path: Path
 ) -> None:
     asyncio.run(filled(pg_database))
-    binaries = find_binaries()
-    environment = os.environ | {"PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
+    environment = os.environ | {"PATH": f"{find_clients()}{os.pathsep}{os.environ['PATH']}"}
     file = tmp_path / "the server's copy"
     with pg_server.database() as empty:
         dump = said(backup, f"{pg_database.url}?{PARAMETERS}", file)
