@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,8 +14,10 @@ from benchmarks.measure import Call, Rounds, Sample, Throughput, race, race_crow
 from benchmarks.progress import say
 from benchmarks.report import Row, Target, milliseconds, sample_rows, show_ratio, throughput_row
 from benchmarks.seed import Plan
-from benchmarks.turns import Turn, turns
+from benchmarks.turns import Turn, turns, with_own_ids
+from chatledger import ChatMessage, ToolCall
 from chatledger.ids import new_id
+from chatledger.models.base import revive
 
 OURS = "chatledger"
 WRITERS = 16
@@ -28,7 +31,7 @@ class Contender(Protocol):
         ...
 
     async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
-        """With `run`, the messages have ids of their own, and the turn is a run of that id."""
+        """With `run`, the turn is a run of that id."""
         ...
 
     async def load(self, thread: str) -> Sequence[Any]: ...
@@ -137,7 +140,7 @@ async def grow(
         await contender.meet(threads[who])
     say(f"{label}append, at most {rounds.count} rounds")
     calls: dict[tuple[str, int], Call] = {
-        (who, length): partial(_append, contender, own)
+        (who, length): partial(append, contender, own)
         for length in next(iter(threads.values()))
         for who, contender in contenders.items()
         for own in (threads[who][length],)
@@ -149,20 +152,46 @@ async def grow(
     return growth
 
 
-def append_calls(
-    contenders: Mapping[str, Contender], threads: Mapping[str, Sequence[str]], *, runs: bool
-) -> dict[str, Call]:
-    return {who: partial(_append, contender, threads[who], runs=runs) for who, contender in contenders.items()}
-
-
-async def _append(contender: Contender, threads: Sequence[str], number: int, *, runs: bool = False) -> None:
+async def append(contender: Contender, threads: Sequence[str], number: int) -> None:
     stock = turns()
-    run = new_id() if runs else None
-    await contender.append(threads[number % len(threads)], stock[number % len(stock)], run)
+    await contender.append(threads[number % len(threads)], stock[number % len(stock)])
 
 
 SERVICE = "own ids and a run"
 """What services and adapters send with a turn."""
+
+
+class Stock:
+    """Turns with ids of their own, each with the id of its run, made before the clock starts."""
+
+    def __init__(self) -> None:
+        self._ready: deque[tuple[Turn, str]] = deque()
+        self._made = 0
+
+    async def fill(self, count: int) -> None:
+        """Have at least `count` turns ready."""
+        stock = turns()
+        while len(self._ready) < count:
+            self._ready.append((with_own_ids(stock[self._made % len(stock)]), new_id()))
+            self._made += 1
+
+    async def append(self, contender: Contender, threads: Sequence[str], number: int) -> None:
+        await contender.append(threads[number % len(threads)], *self._ready.popleft())
+
+
+async def race_service(
+    contenders: Mapping[str, Contender], threads: Mapping[str, Sequence[str]], rounds: Rounds
+) -> dict[str, Sample]:
+    stocks = {who: Stock() for who in contenders}
+    return await race(
+        {who: partial(stocks[who].append, contender, threads[who]) for who, contender in contenders.items()},
+        rounds,
+        prepare={who: partial(_fill_by_one, stock) for who, stock in stocks.items()},
+    )
+
+
+async def _fill_by_one(stock: Stock, _number: int) -> None:
+    await stock.fill(1)
 
 
 async def service_append_rows(
@@ -177,9 +206,9 @@ async def service_append_rows(
 ) -> list[Row]:
     """A turn with ids of the caller's own for its messages, and a run of its own, on warm threads of that length."""
     say(f"{label}append with {SERVICE}")
-    calls = append_calls(contenders, threads, runs=True)
     case = f"{label}append with {SERVICE}, at {length:,}"
-    return sample_rows(case, await race(calls, extent.rounds), reference, {OURS: target})
+    samples = await race_service(contenders, threads, extent.rounds)
+    return sample_rows(case, samples, reference, {OURS: target})
 
 
 def append_rows(growth: Growth, reference: str, target: Target, *, label: str = "append") -> list[Row]:
@@ -188,6 +217,13 @@ def append_rows(growth: Growth, reference: str, target: Target, *, label: str = 
         samples = {who: own[length] for who, own in growth.items()}
         rows += sample_rows(f"{label} at {length:,}", samples, reference, {OURS: target})
     return rows
+
+
+def cpu_rows(growth: Growth, reference: str, target: Target, *, label: str = "") -> list[Row]:
+    """The CPU time of this process alone, without the server's, in an append at 1,000. None is judged at a distance."""
+    samples = {who: Sample(own[1_000].cpu) for who, own in growth.items()}
+    targets = {} if label else {OURS: target}
+    return sample_rows(f"{label}append at 1,000, CPU of the client", samples, reference, targets)
 
 
 def growth_rows(growth: Growth, target: Target | None, *, label: str = "growth") -> list[Row]:
@@ -206,10 +242,29 @@ def growth_rows(growth: Growth, target: Target | None, *, label: str = "growth")
 # --- Load -------------------------------------------------------------------------------------------------------------
 
 
+BUILT = "the same models, built"
+LOAD_TARGET = Target(1.1)
+
+
 async def load(contenders: Mapping[str, Contender], thread: str, length: int, rounds: Rounds) -> dict[str, Sample]:
-    for who, contender in contenders.items():
-        _require(who, await contender.load(thread), length)
-    return await race({who: partial(_load, contender, thread) for who, contender in contenders.items()}, rounds)
+    """Of each contender, and of BUILT: what ours gives, built once more from values that are at hand."""
+    loaded = {who: await contender.load(thread) for who, contender in contenders.items()}
+    for who, given in loaded.items():
+        _require(who, given, length)
+    calls: dict[str, Call] = {who: partial(_load, contender, thread) for who, contender in contenders.items()}
+    return await race(calls | {BUILT: partial(_build, loaded[OURS])}, rounds)
+
+
+async def _build(messages: Sequence[ChatMessage], _number: int) -> None:
+    """By the quickest way there is, which checks nothing."""
+    built = []
+    for one in messages:
+        values = one.__dict__.copy()
+        if one.tool_calls is not None:
+            values["tool_calls"] = [
+                revive(ToolCall, call.__dict__.copy(), call.__pydantic_fields_set__) for call in one.tool_calls
+            ]
+        built.append(revive(ChatMessage, values, one.__pydantic_fields_set__))
 
 
 async def _load(contender: Contender, thread: str, _number: int) -> None:
@@ -231,7 +286,6 @@ async def load_rows(
     threads: Mapping[int, str],
     extent: Extent,
     reference: str,
-    load_target: Target,
     *,
     label: str = "",
 ) -> list[Row]:
@@ -239,12 +293,17 @@ async def load_rows(
     rows: list[Row] = []
     for length, thread in threads.items():
         say(f"{label}load {length:,}")
-        target = {OURS: load_target} if length == 1_000 and not label else {}
+        case = f"{label}load {length:,}"
         samples = await load(contenders, thread, length, extent.loads)
-        rows += sample_rows(f"{label}load {length:,}", samples, reference, target)
+        rows += sample_rows(case, samples, reference)
+        least = Sample([sum(pair) for pair in zip(samples[reference].times, samples[BUILT].times, strict=True)])
+        ratio = samples[OURS].ratio(least)
+        asked = LOAD_TARGET if length == 1_000 and not label else None
+        both = milliseconds(least.median), "", "", show_ratio(ratio), asked, ratio.value
+        rows.append(Row(case, f"{OURS} to bare plus built", *both))
     longest = max(threads)
-    target = {} if label else {OURS: LAST_TARGET}
-    return rows + await last_rows(contenders, threads[longest], longest, extent, reference, target, label=label)
+    targets = {} if label else {OURS: LAST_TARGET}
+    return rows + await last_rows(contenders, threads[longest], longest, extent, reference, targets, label=label)
 
 
 async def last_rows(
@@ -269,9 +328,10 @@ async def last_rows(
 # --- Writers ----------------------------------------------------------------------------------------------------------
 
 
-def crowd(appenders: Sequence[Contender], threads: Sequence[str], *, runs: bool = False) -> list[Call]:
+def crowd(appenders: Sequence[Contender], threads: Sequence[str], stock: Stock | None = None) -> list[Call]:
     """As many writers as appenders, on threads of their own or on the one that there is."""
-    return [partial(_append, one, [threads[n % len(threads)]], runs=runs) for n, one in enumerate(appenders)]
+    call = append if stock is None else stock.append
+    return [partial(call, one, [threads[n % len(threads)]]) for n, one in enumerate(appenders)]
 
 
 async def writer_rows(
@@ -280,25 +340,26 @@ async def writer_rows(
     extent: Extent,
     reference: str,
     target: Target,
-    of_service: Target,
     *,
     label: str = "",
 ) -> list[Row]:
     """All on their own threads, then all on one, then on their own with ids and runs of their own. `threads` gives each
-    team one more than it has writers. `of_service` is the target of the last.
+    team one more than it has writers. The first and the last have the target.
 
     No target holds at a distance, where writers of one thread can only wait for each other.
     """
     own = f"{label}{WRITERS} writers, own threads"
-    kinds = {own: target, f"{label}{WRITERS} writers, one thread": None, f"{own}, {SERVICE}": of_service}
+    kinds = {own: target, f"{label}{WRITERS} writers, one thread": None, f"{own}, {SERVICE}": target}
     mine, one, service = kinds
     crowds: dict[tuple[str, str], list[Call]] = {}
+    stocks = {(who, service): Stock() for who in teams}
     for who, team in teams.items():
         crowds[who, mine] = crowd(team, threads[who][:WRITERS])
         crowds[who, one] = crowd(team, threads[who][WRITERS:])
-        crowds[who, service] = crowd(team, threads[who][:WRITERS], runs=True)
+        crowds[who, service] = crowd(team, threads[who][:WRITERS], stocks[who, service])
     say(f"{label}{WRITERS} writers")
-    seen = await race_crowds(crowds, slices=extent.slices, seconds=extent.slice_seconds)
+    fill = {name: stock.fill for name, stock in stocks.items()}
+    seen = await race_crowds(crowds, slices=extent.slices, seconds=extent.slice_seconds, prepare=fill)
     rows = []
     for case, asked in kinds.items():
         for who in teams:

@@ -31,8 +31,8 @@ from chatledger.transfer.plan import ImportOptions
 
 MESSAGES = 20_000
 RECORDS = 400
-AGAIN = Target(0.5)
-"""Of the time of the first import."""
+FIRST, AGAIN = Target(0.45, at_least=True), Target(0.5)
+"""Of the rate of rows made already, and of the time of the first import."""
 
 Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 
@@ -72,9 +72,7 @@ def _openai(message: BareMessage) -> dict[str, Any]:
     return written
 
 
-async def import_rows(
-    bare: tuple[str, Importer], ours: OurImport, extent: Extent, target: Target, *, label: str
-) -> list[Row]:
+async def import_rows(bare: tuple[str, Importer], ours: OurImport, extent: Extent, *, label: str) -> list[Row]:
     say(f"{label}import")
     reference, importer = bare
     samples = await race(
@@ -92,7 +90,7 @@ async def import_rows(
             OURS,
             *_speed(samples[OURS]),
             ratio=show_ratio(first),
-            target=None if label else target,
+            target=None if label else FIRST,
             judged=first.value,
         ),
         Row(
@@ -167,7 +165,7 @@ async def postgres_import_rows(url: str, extent: Extent, *, label: str = "") -> 
             await ours.empty(0)
             await ours.run(0)
             bare = BareCopy(connection, await _stored(connection))
-            return await import_rows((BareCopy.name, bare), ours, extent, Target(0.55, at_least=True), label=label)
+            return await import_rows((BareCopy.name, bare), ours, extent, label=label)
     finally:
         await connection.close()
 
@@ -256,8 +254,7 @@ async def sqlite_import_rows(empty: Path, folder: Path, extent: Extent) -> list[
     await ours.close()
     bare = BareExecutemany(empty, folder / "loaded.db", _read(ours.path))
     try:
-        target = Target(0.37, at_least=True)
-        return await import_rows((BareExecutemany.name, bare), ours, extent, target, label="")
+        return await import_rows((BareExecutemany.name, bare), ours, extent, label="")
     finally:
         bare.close()
         await ours.close()

@@ -26,8 +26,8 @@ from tests.postgres import server
 
 from benchmarks.bare_postgres import OneStatement
 from benchmarks.bare_sqlite import OneHop
-from benchmarks.ours import Chatledger, with_own_ids
-from benchmarks.turns import turns
+from benchmarks.ours import Chatledger
+from benchmarks.turns import turns, with_own_ids
 from chatledger import Newest
 from chatledger.admin import migrate
 from chatledger.ids import new_id
@@ -80,10 +80,10 @@ def stages_of(ours: Chatledger, bare: Any) -> Stages:
     ledger = ours.ledger
     return {
         "bare": lambda number: bare.append("bare", given[number]),
-        "bare with a run": lambda number: bare.append("bare", given[number], runs[number]),
+        "bare with a run": lambda number: bare.append("bare", named[number], runs[number]),
         "append": lambda number: ledger.messages.append("ours", given[number].models),
         "append with own ids and a run": lambda number: ledger.messages.append(
-            "own", named[number], run_id=runs[-1 - number]
+            "own", named[number].models, run_id=runs[-1 - number]
         ),
         "history of 50": lambda _: ledger.messages.history("ours", Newest(50)),
     }

@@ -36,9 +36,10 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Durations in seconds, in the order of the rounds."""
+    """Durations in seconds, in the order of the rounds. `cpu`: the CPU time of this process, where it was measured."""
 
     times: Sequence[float]
+    cpu: Sequence[float] = ()
 
     @property
     def median(self) -> float:
@@ -81,6 +82,7 @@ async def race(
     `prepare` runs before the call of that name, and is not measured.
     """
     times: dict[K, list[float]] = {name: [] for name in calls}
+    cpu: dict[K, list[float]] = {name: [] for name in calls}
     for number in range(rounds.warm_up):
         for name, call in calls.items():
             await prepare.get(name, _nothing)(number)
@@ -93,12 +95,13 @@ async def race(
             await prepare.get(name, _nothing)(number)
             if rounds.alone:
                 gc.collect()
-            start = time.perf_counter()
+            cpu_start, start = time.process_time(), time.perf_counter()
             await call(number)
             times[name].append(time.perf_counter() - start)
+            cpu[name].append(time.process_time() - cpu_start)
         if time.monotonic() > end and len(times[name]) >= 2 * BLOCKS:
             break
-    return {name: Sample(own) for name, own in times.items()}
+    return {name: Sample(own, cpu[name]) for name, own in times.items()}
 
 
 async def _nothing(_number: int) -> None:
@@ -122,12 +125,25 @@ class Throughput:
 
 
 async def race_crowds(
-    crowds: Mapping[K, Sequence[Call]], *, slices: int, seconds: float, calls: int = 20_000
+    crowds: Mapping[K, Sequence[Call]],
+    *,
+    slices: int,
+    seconds: float,
+    rate: int = 5_000,
+    prepare: Mapping[K, Call] = MappingProxyType({}),
 ) -> dict[K, Throughput]:
-    """Each crowd works for a slice while the others rest, in turns; a slice also ends after so many calls."""
+    """Each crowd works for a slice while the others rest, in turns; a slice also ends after
+    `rate` calls for each of its seconds.
+
+    `prepare` of that name runs before each slice with the most calls that the slice can have, and is not measured.
+    """
+    calls = round(rate * seconds)
     seen: dict[K, list[_Slice]] = {name: [] for name in crowds}
     for number in range(slices + 1):
         for name, crowd in crowds.items():
+            await prepare.get(name, _nothing)(calls + len(crowd))
+            gc.collect()
+            gc.freeze()
             done = await _slice(crowd, seconds if number else seconds / 3, calls)
             if number:  # the first slice warms up
                 seen[name].append(done)

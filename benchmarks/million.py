@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from benchmarks.cases import (
     LAST_TARGET,
@@ -17,12 +18,13 @@ from benchmarks.cases import (
     SERVICE,
     Contender,
     Extent,
-    append_calls,
+    append,
     append_rows,
     grow,
     growth_rows,
     last_rows,
     plan_appends,
+    race_service,
     service_append_rows,
 )
 from benchmarks.measure import race
@@ -118,9 +120,9 @@ async def rested_rows(
     """First appends by contenders that were just opened, and know no tip."""
     case = "first append to a rested thread"
     say(case)
-    plain = append_calls(contenders, {who: own.plain for who, own in threads.items()}, runs=False)
-    service = append_calls(contenders, {who: own.service for who, own in threads.items()}, runs=True)
+    plain = {who: partial(append, contender, threads[who].plain) for who, contender in contenders.items()}
+    own = {who: one.service for who, one in threads.items()}
     return [
         *sample_rows(case, await race(plain, extent.rounds), reference),
-        *sample_rows(f"{case}, {SERVICE}", await race(service, extent.rounds), reference),
+        *sample_rows(f"{case}, {SERVICE}", await race_service(contenders, own, extent.rounds), reference),
     ]

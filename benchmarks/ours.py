@@ -1,4 +1,4 @@
-"""chatledger through its public calls: models in, models out, strict rules, and ids as the case asks for them."""
+"""chatledger through its public calls: models in, models out, strict rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Self
 
 from benchmarks.turns import Turn, turns
 from chatledger import ChatMessage, Ledger, Newest
-from chatledger.ids import new_id
 
 
 class Chatledger:
@@ -31,9 +30,7 @@ class Chatledger:
                     await self.ledger.threads.create(thread)
 
     async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
-        """With `run`, as services and adapters call: with an id for each message, and a run of the turn's own."""
-        messages = turn.models if run is None else with_own_ids(turn)
-        await self.ledger.messages.append(thread, messages, run_id=run)
+        await self.ledger.messages.append(thread, turn.models, run_id=run)
 
     async def load(self, thread: str) -> list[ChatMessage]:
         return (await self.ledger.messages.history(thread)).messages
@@ -43,8 +40,3 @@ class Chatledger:
 
     async def close(self) -> None:
         await self.ledger.close()
-
-
-def with_own_ids(turn: Turn) -> list[ChatMessage]:
-    """The messages of the turn, each with a new id of the caller's own."""
-    return [one.model_copy(update={"message_id": new_id()}) for one in turn.models]

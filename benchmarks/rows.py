@@ -47,8 +47,8 @@ class Rows:
 
 
 def turn_rows(turn: Turn, seq: int, created_at: Any, run: str | None = None) -> Rows:
-    """The rows of a turn whose first message stands at `seq`, with ids minted as chatledger mints them. With `run`, the
-    columns are OF_A_RUN.
+    """The rows of a turn whose first message stands at `seq`. A message without an id gets one, as chatledger mints it.
+    With `run`, the columns are OF_A_RUN.
     """
     of_run = () if run is None else (run,)
     rows = Rows()
@@ -68,7 +68,7 @@ def _message_row(message: BareMessage, seq: int, created_at: Any) -> tuple[Any, 
     form = None if message.text is None else "str"
     calls = len(message.calls) or None
     role, text, answered = message.role, message.text, message.tool_call_id
-    return seq, new_id(), role, form, text, calls, answered, "complete", created_at
+    return seq, message.message_id or new_id(), role, form, text, calls, answered, "complete", created_at
 
 
 def thread_rows(thread: str, messages: int, now: datetime, *, sqlite: bool = False) -> Iterator[tuple[str, list[Any]]]:

@@ -48,6 +48,7 @@ from chatledger.admin import migrate
 
 REFERENCE = Aiosqlite.name
 APPEND, GROWTH = Target(1.2), Target(1.15)
+TOGETHER = Target(1.7, at_least=True)
 WAL = Target(100, " kB")
 Kind = type[InPlace] | type[Aiosqlite] | type[Chatledger]
 Kinds = Sequence[Kind]
@@ -162,7 +163,7 @@ async def _cases(empty: Path, folder: Path, extent: Extent, outcome: Outcome) ->
     outcome.rows += append_rows(growth, REFERENCE, APPEND) + growth_rows(growth, GROWTH)
     warm = dict.fromkeys(contenders, appends[1_000])
     outcome.rows += await service_append_rows(contenders, warm, extent, REFERENCE, APPEND)
-    outcome.rows += await load_rows(contenders, loads, extent, REFERENCE, Target(1.45))
+    outcome.rows += await load_rows(contenders, loads, extent, REFERENCE)
     outcome.rows += await _writers(contenders, crowd, extent)
     await close_all(list(contenders.values()))
     outcome.rows += await fork_rows(str(filled), extent)
@@ -198,6 +199,4 @@ async def _open(files: Files) -> dict[str, Contender]:
 async def _writers(contenders: Mapping[str, Contender], threads: Sequence[str], extent: Extent) -> list[Row]:
     """One connection each, shared by all writers: SQLite has one writer at a time, however many wait."""
     teams = {who: [one] * WRITERS for who, one in contenders.items() if who in (Aiosqlite.name, Chatledger.name)}
-    return await writer_rows(
-        teams, dict.fromkeys(teams, threads), extent, REFERENCE, Target(2.7, at_least=True), Target(1.7, at_least=True)
-    )
+    return await writer_rows(teams, dict.fromkeys(teams, threads), extent, REFERENCE, TOGETHER)

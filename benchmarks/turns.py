@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from chatledger import ChatMessage, ToolCall
+from chatledger.ids import new_id
 
 MESSAGES = 5
 CALLS = 2
@@ -33,6 +34,7 @@ class BareMessage:
     text: str | None = None
     calls: list[BareCall] = field(default_factory=list)
     tool_call_id: str | None = None
+    message_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,14 @@ def turns(count: int = 64) -> Sequence[Turn]:
     """Different turns, so that nothing is compressed or cached for being the same again."""
     source = random.Random(20)
     return tuple(_turn(source) for _ in range(count))
+
+
+def with_own_ids(turn: Turn) -> Turn:
+    """The turn, each message with a new id of the caller's own. Call it before a clock starts: it copies all."""
+    ids = [new_id() for _ in turn.bare]
+    bare = [replace(one, message_id=own) for one, own in zip(turn.bare, ids, strict=True)]
+    models = [one.model_copy(update={"message_id": own}) for one, own in zip(turn.models, ids, strict=True)]
+    return Turn(tuple(bare), tuple(models))
 
 
 def text_size(turn: Turn) -> int:

@@ -11,13 +11,14 @@ from benchmarks import against, import_against, pool, postgres, seed, server_lis
 from benchmarks import server as load
 from benchmarks.against import BASE, NOW, Comparison, paired_ratio, take_turns
 from benchmarks.against_worker import CASES, LONG, Block, Case, fill, measure
-from benchmarks.cases import SHORT, Extent, Outcome
+from benchmarks.cases import SHORT, Extent, Outcome, race_service
 from benchmarks.measure import Ratio, Rounds, Sample
 from benchmarks.million import RESTED, plan_rested, rested_rows
 from benchmarks.page import write_page
 from benchmarks.repeats import repeat_rows
 from benchmarks.report import Row, Target, as_markdown, as_text
-from benchmarks.turns import Turn
+from benchmarks.rows import turn_rows
+from benchmarks.turns import MESSAGES, Turn, turns, with_own_ids
 
 from chatledger import ChatMessage, Ledger, Newest
 from tests.conftest import Database
@@ -53,6 +54,7 @@ async def test_all_cases_on_postgresql_near_and_far(pg_database: Database) -> No
     near = {case for case in cases(outcome) if not case.startswith(postgres.AWAY)}
     assert near >= {
         "append at 1,000",
+        "append at 1,000, CPU of the client",
         "load 1,000",
         "last 50 of 1,000",
         "2 writers, own threads",
@@ -125,6 +127,35 @@ async def test_each_rested_thread_is_appended_to_once() -> None:
     calls = TINY.rounds.count + TINY.rounds.warm_up
     assert len(set(writer.used)) == len(writer.used) == 2 * calls
     assert {plan.lengths[thread] for thread in writer.used} == {RESTED}
+
+
+async def test_the_messages_of_a_turn_get_their_own_ids_outside_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+
+    def copy(turn: Turn) -> Turn:
+        log.append("copies")
+        return with_own_ids(turn)
+
+    def tell() -> float:
+        log.append("clock")
+        return 0.0
+
+    class Logging(Writer):
+        async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+            log.append("append")
+
+    monkeypatch.setattr("benchmarks.cases.with_own_ids", copy)
+    monkeypatch.setattr("benchmarks.measure.time.perf_counter", tell)
+    await race_service({"store": Logging()}, {"store": ["a thread"]}, Rounds(count=3, seconds=5, warm_up=2))  # type: ignore[dict-item]
+    monkeypatch.undo()
+    assert log == ["copies", "append"] * 2 + ["copies", "clock", "append", "clock"] * 3
+
+
+def test_all_contenders_store_the_own_ids_of_a_turn() -> None:
+    turn = with_own_ids(turns()[0])
+    ids = [message.message_id for message in turn.models]
+    assert len({*ids, None}) == MESSAGES + 1
+    assert [row[1] for row in turn_rows(turn, 1, None).messages] == ids
 
 
 def test_a_ratio_is_of_medians_and_says_how_far_to_trust_it() -> None:

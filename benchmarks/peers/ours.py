@@ -14,9 +14,8 @@ from typing import Any, ClassVar, Self
 from benchmarks.bare_postgres import OneStatement
 from benchmarks.bare_sqlite import Aiosqlite
 from benchmarks.cases import SERVICE
-from benchmarks.ours import with_own_ids
 from benchmarks.rows import BRANCH, LINEAGE, TENANT
-from benchmarks.turns import Turn
+from benchmarks.turns import Turn, with_own_ids
 from chatledger import ChatMessage, Ledger, Newest
 from chatledger.ids import new_id, new_stamp
 from chatledger.storage.schema.text import to_microseconds
@@ -38,7 +37,7 @@ class Ours:
         return (await self._ledger.threads.create()).thread_id
 
     async def ready(self, thread: str, turn: Turn) -> tuple[list[ChatMessage], str]:
-        return with_own_ids(turn), new_id()
+        return list(with_own_ids(turn).models), new_id()
 
     async def append(self, thread: str, ready: tuple[list[ChatMessage], str]) -> None:
         messages, run = ready
@@ -62,8 +61,7 @@ class _Bare:
     store: Any
 
     async def ready(self, thread: str, turn: Turn) -> tuple[Turn, str]:
-        """The ids of the messages are made with their rows, inside the clock."""
-        return turn, new_id()
+        return with_own_ids(turn), new_id()
 
     async def append(self, thread: str, ready: tuple[Turn, str]) -> None:
         await self.store.append(thread, *ready)
