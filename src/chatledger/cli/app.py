@@ -13,7 +13,7 @@ from typer.core import TyperArgument
 
 from chatledger.cli import demo, serve, tokens
 from chatledger.cli.conversations import branches, drafts, feedback, prompt, runs, search, show, threads, usage
-from chatledger.cli.databases import backup, check, erasures, migrate, reencrypt, removal, sql
+from chatledger.cli.databases import backup, check, copy, erasures, migrate, reencrypt, removal, sql
 from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
 from chatledger.cli.files import convert, export, formats, import_files
 from chatledger.cli.options import KEY_FILE
@@ -47,6 +47,7 @@ sql.add_to(app)
 removal.add_to(app)
 erasures.add_to(app)
 backup.add_to(app)
+copy.add_to(app)
 reencrypt.add_to(app)
 drafts.add_to(app)
 prompt.add_to(app)

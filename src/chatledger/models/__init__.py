@@ -1,6 +1,14 @@
 """Frozen models of the ledger's objects. They know neither SQL nor the formats of providers."""
 
-from chatledger.models.changes import ChangeKind, Erasure, ErasureKind, Revision, ThreadChange, ThreadChangeKind
+from chatledger.models.changes import (
+    ChangeKind,
+    CopyReport,
+    Erasure,
+    ErasureKind,
+    Revision,
+    ThreadChange,
+    ThreadChangeKind,
+)
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.json import Json, JsonObject, JsonValue
@@ -59,6 +67,7 @@ __all__ = [
     "CallPlace",
     "ChangeKind",
     "ChatMessage",
+    "CopyReport",
     "Cursor",
     "Deleted",
     "Delta",

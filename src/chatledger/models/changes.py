@@ -94,3 +94,24 @@ class Erasure(Model):
     def total(self) -> int:
         """The number of erased rows in all tables."""
         return sum(self.rows.values())
+
+
+class CopyReport(Model):
+    """What a pass of `admin.copy` found, and what it wrote into the target."""
+
+    threads: int
+    """The number of threads of the source, without those that are left out."""
+    copied: int
+    """The number of threads that were written, because the target did not have them as the source does."""
+    removed: int
+    """The number of threads that the target had and the source has no more."""
+    rows: dict[str, int]
+    """The number of written rows by table name."""
+    left_out: dict[str, int]
+    """The number of rows, by table name, that a tombstone of either database names: they are neither copied nor
+    compared.
+    """
+    differences: list[str]
+    """Where the two databases differ, of a pass that compares them; the first twenty. Empty if they agree."""
+    ended: bool
+    """Whether the copy is complete: the target is open for all writers."""

@@ -20,6 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.util import greenlet_spawn
 
 from chatledger.errors import ChatLedgerError, RunConflict, StorageError
+from chatledger.storage.schema.copy_triggers import REFUSAL
 from chatledger.storage.schema.text import decode_text
 
 
@@ -73,6 +74,7 @@ _LOST = {
     "57P05",
 }  # shutdown, crash, start, connection limit, idle time-outs
 _FULL = {"53100", "53200"}  # no disk space, no memory: the statement was undone, and there may be space later
+_READ_ONLY = "25006"
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _NO_ANSWER = "no answer within the time limit, which Ledger.open(timeout=…) sets"
 _VIOLATIONS = {"23505": Kind.UNIQUE, "23503": Kind.FOREIGN_KEY}
@@ -145,6 +147,8 @@ def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
         return Failure(Kind.LOST, str(error))
     if sqlstate in _FULL:
         return Failure(Kind.FULL, str(error))
+    if sqlstate == _READ_ONLY:
+        return Failure(Kind.READ_ONLY, str(error))
     return Failure(Kind.SCHEMA if sqlstate in _UNDEFINED else Kind.OTHER, str(error))
 
 
@@ -171,7 +175,7 @@ def _read_sqlite(error: sqlite3.Error) -> Failure:
         return Failure(Kind.FOREIGN_KEY, text)
     if "locked" in text or "busy" in text:
         return Failure(Kind.BUSY, text)
-    if "readonly database" in text:
+    if "readonly database" in text or text == REFUSAL:
         return Failure(Kind.READ_ONLY, text)
     if "disk is full" in text:
         return Failure(Kind.FULL, text)

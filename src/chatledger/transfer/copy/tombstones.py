@@ -1,0 +1,117 @@
+"""The tombstones of both ends. They are only ever added, and what one of them names is not copied."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+
+from chatledger.errors import StorageError
+from chatledger.models.json import dumps
+from chatledger.storage.rows.secrets import subjects_of
+from chatledger.storage.schema.tables import erasures, kept_scores
+from chatledger.storage.schema.text import decode_text
+from chatledger.transfer.copy.cells import Row, cell, columns_of
+from chatledger.transfer.copy.sides import Side
+
+_ANY = "SELECT 1 FROM {schema}erasures WHERE tenant_id = :tenant LIMIT 1"
+_KEYED_WITH = "SELECT tombstone_secret FROM {schema}tenants WHERE tenant_id = :tenant"
+_NAMED = (
+    "SELECT subject, {moment} FROM {schema}erasures WHERE tenant_id = :tenant AND kind = :kind AND subject IN {among}"
+)
+_AMONG = {"postgresql": "(SELECT unnest(:subjects::text[]))", "sqlite": "(SELECT value FROM json_each(:subjects))"}
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class Tombstones:
+    """Of one side and tenant. `secret` keys them; None if the side has none."""
+
+    side: Side
+    tenant: str
+    secret: str | None
+    any: bool
+
+    @classmethod
+    async def read(cls, side: Side, tenant: str) -> Tombstones:
+        rows = await side.fetch(_KEYED_WITH, {"tenant": tenant})
+        some = bool(await side.fetch(_ANY, {"tenant": tenant}))
+        return cls(side, tenant, rows[0][0] if rows else None, some)
+
+    async def moments(self, kind: str, ids: Sequence[str]) -> dict[str, int]:
+        """When each of these ids was erased last, in microseconds. The ids are as stored."""
+        if not (self.any and ids):
+            return {}
+        of = {subject: id_ for id_ in ids for subject in subjects_of(self.secret, kind, decode_text(id_))}
+        subjects = list(of) if self.side.dialect == "postgresql" else dumps(list(of))
+        template = _NAMED.replace("{moment}", cell(erasures.c.created_at, self.side.dialect, "created_at"))
+        template = template.replace("{among}", _AMONG[self.side.dialect])
+        latest: dict[str, int] = {}
+        for subject, moment in await self.side.fetch(
+            template, {"tenant": self.tenant, "kind": kind, "subjects": subjects}
+        ):
+            latest[of[subject]] = max(moment, latest.get(of[subject], moment))
+        return latest
+
+
+class Named:
+    """What a tombstone of either side names: what was there when it was made. What came later is new, as it is for the
+    side that made it.
+    """
+
+    def __init__(self, tenant: str, sides: Sequence[Tombstones]) -> None:
+        self._sides = [side for side in sides if side.any]
+        self._tenant = tenant
+
+    async def moments(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
+        asked = list(dict.fromkeys(ids))
+        latest: dict[str, int] = {}
+        for side in self._sides:
+            for id_, moment in (await side.moments(kind, asked)).items():
+                latest[id_] = max(moment, latest.get(id_, moment))
+        return latest
+
+    async def tenant_erased(self) -> int | None:
+        """When the tenant itself was erased; None if it never was."""
+        return (await self.moments("tenant", [self._tenant])).get(self._tenant)
+
+
+def require_one_secret(source: Tombstones, target: Tombstones) -> None:
+    """Raises StorageError if the tombstones of both sides are keyed with different secrets: one column holds one."""
+    if source.any and target.any and None not in (source.secret, target.secret) and source.secret != target.secret:
+        raise StorageError(
+            f"the tombstones of tenant {decode_text(source.tenant)!r} in {source.side.name} and in {target.side.name} "
+            "are keyed with different secrets, so one of them would find nothing any more; copy into an empty database"
+        )
+
+
+async def missing(source: Side, target: Side, tenant: str) -> AsyncIterator[list[tuple[Row, Sequence[Row]]]]:
+    """The tombstones that the target lacks, with the scores that each kept: some at a time."""
+    place = columns_of(erasures).index("erasure_id")
+    low = ""
+    while rows := await source.fetch(_page(source.dialect), {"tenant": tenant, "low": low}):
+        high = rows[-1][place]
+        known = {row[0] for row in await target.fetch(_BETWEEN, {"tenant": tenant, "low": low, "high": high})}
+        yield [
+            (row, await source.fetch(_scores(source.dialect), {"tenant": tenant, "id": row[place]}))
+            for row in rows
+            if row[place] not in known
+        ]
+        low = high
+
+
+_BETWEEN = (
+    "SELECT erasure_id FROM {schema}erasures WHERE tenant_id = :tenant AND erasure_id > :low AND erasure_id <= :high"
+)
+
+
+def _page(dialect: str) -> str:
+    cells = ", ".join(cell(column, dialect, column.name) for column in erasures.columns)
+    return (
+        f"SELECT {cells} FROM {{schema}}erasures WHERE tenant_id = :tenant AND erasure_id > :low"
+        f" ORDER BY erasure_id LIMIT {PAGE}"
+    )
+
+
+def _scores(dialect: str) -> str:
+    cells = ", ".join(cell(column, dialect, column.name) for column in kept_scores.columns)
+    return f"SELECT {cells} FROM {{schema}}kept_scores WHERE tenant_id = :tenant AND erasure_id = :id ORDER BY idx"
