@@ -117,28 +117,21 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 	$(PYTHON313) tests/formats/kosong/real.py 0.23.0
 	$(PYTHON312) tests/formats/kosong/real.py newest
 
-test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-partitioned by tenant
-	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage tests/reports -k 'not sqlite'
+# What these three run takes long, so CI takes a share of it, another one with each commit.
+SHARE ?= 0/1
+MODE = CHATLEDGER_TEST_SHARE=$(SHARE) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-# Parts of the names of tests that change a thread between the preflight and the write, which the lock of such a ledger
-# does not allow, or that count what the one statement of an append reads, or that are about appends which share one.
-ONE_STATEMENT := between_preflight_and_write reads_its_tip_and_the_rows test_shared_statements test_repeats_in_groups \
-  a_group_with_repeats
+test-partitioned: $(READY)  ## Run the SHARE (0/1, all) of the storage suite on PostgreSQL that is hash-partitioned by tenant
+	CHATLEDGER_TEST_PARTITIONS=4 $(MODE) -m postgresql tests/storage tests/reports
 
-test-distributed: $(READY)  ## Run the storage suite on plain and on partitioned PostgreSQL, one table a statement, and the commands and the server
-	CHATLEDGER_TEST_DISTRIBUTED=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/reports tests/faults/test_machine.py \
-	  -k 'not (sqlite or $(subst $() , or ,$(strip $(ONE_STATEMENT))))'
-	CHATLEDGER_TEST_DISTRIBUTED=1 CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/reports \
-	  -k 'not (sqlite or $(subst $() , or ,$(strip $(ONE_STATEMENT))))'
-	CHATLEDGER_TEST_DISTRIBUTED=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/cli tests/server -k 'not (sqlite or call_depth)'
+DISTRIBUTED = CHATLEDGER_TEST_DISTRIBUTED=1 $(MODE) -m 'postgresql and not one_statement'
+test-distributed: $(READY)  ## Run the SHARE of the storage suite on plain and on partitioned PostgreSQL, one table a statement, and of the commands and the server
+	$(DISTRIBUTED) tests/storage tests/reports tests/faults/test_machine.py
+	CHATLEDGER_TEST_PARTITIONS=4 $(DISTRIBUTED) tests/storage tests/reports
+	$(DISTRIBUTED) tests/cli tests/server
 
-# Parts of the names of tests that read or write plain rows themselves, or open ledgers without keys.
-PLAIN := query_plans transcript bulk backup pieces_are_stored round_trip damaged damage_on without_an_id_keeps \
-  only_the_beginning result_on_the_active_path database_that_is_away asks_for_a_hundred lost_listener
-
-test-encrypted: $(READY)  ## Run the storage suite on ledgers that encrypt
-	CHATLEDGER_TEST_KEYS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/reports tests/faults/test_machine.py \
-	  -k 'not ($(subst $() , or ,$(strip $(PLAIN))))'
+test-encrypted: $(READY)  ## Run the SHARE of the storage suite on ledgers that encrypt
+	CHATLEDGER_TEST_KEYS=1 $(MODE) -m 'not plain' tests/storage tests/reports tests/faults/test_machine.py
 
 plans: $(READY)  ## Compare the plans of the reads that must not grow, on 50,000 threads, with the files; WRITE=--write writes these
 	$(BIN)/python -m tests.storage.statements.plans $(WRITE)

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+from zlib import crc32
 
 import pytest
 from hypothesis import Phase, settings
@@ -20,7 +21,7 @@ from hypothesis.internal.conjecture import providers
 from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.admin import migrate
 from tests.core import holds_core, is_among, is_of_core
-from tests.distributed import DISTRIBUTED, OUTER, Heard, hearing
+from tests.distributed import DISTRIBUTED, Heard, hearing
 from tests.postgres import Server, server
 from tests.reuse import Copies
 
@@ -43,18 +44,23 @@ if settings.default is not None and settings.default.derandomize:
 collect_ignore = ["adapters", "browser", "examples", "server", "test_benchmarks.py"]
 
 
+SHARE, SHARES = map(int, os.environ.get("CHATLEDGER_TEST_SHARE", "0/1").split("/"))
+"""Which share of the tests this run takes, as in `2/8`: the same ones each time, whatever else there is."""
+
 FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hostile/")
 """Begin with the longest tests, so that no worker is left with one when the others are done."""
 
 
+@pytest.hookimpl(tryfirst=True)  # so that `-m` sees the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if DISTRIBUTED:
-        items[:] = [item for item in items if needs_server(item) or not item.nodeid.startswith(OUTER)]
+    items[:] = [item for item in items if crc32(item.nodeid.encode()) % SHARES == SHARE]
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
     for item in items:
         if is_of_core(item.nodeid):
             item.add_marker("core")
-        if is_among("quick", item.nodeid) and not needs_server(item):
+        if needs_server(item):
+            item.add_marker("postgresql")
+        elif is_among("quick", item.nodeid):
             item.add_marker("quick")
 
 

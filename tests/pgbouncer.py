@@ -2,7 +2,8 @@
 
     python -m tests.pgbouncer
 
-looks for `pgbouncer` on the PATH, or at PGBOUNCER. Not finding it is a failure: there is nothing to show without it.
+looks for `pgbouncer` on PATH, or at PGBOUNCER, and installs it with apt where it may. If there is none, it fails:
+there is nothing to show without it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import asyncio
 import contextlib
 import os
 import pwd
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,12 +30,13 @@ from tests.checks import findings_of
 from tests.conversations import turn
 from tests.faults.writer import assert_whole
 from tests.postgres import UNPRIVILEGED, free_port, server
+from tests.programs import find_or_install
 
 PROCESSES, TASKS, TURNS, SERVERS = 2, 16, 12, 4
 
 
 def main() -> int:
-    binary = shutil.which(os.environ.get("PGBOUNCER", "pgbouncer"))
+    binary = find_or_install([os.environ.get("PGBOUNCER", "pgbouncer")], ["pgbouncer"])
     if binary is None:
         print("pgbouncer was not found: install it (apt-get install pgbouncer), or set PGBOUNCER", file=sys.stderr)
         return 1

@@ -216,6 +216,7 @@ async def make_again(ledger: Ledger) -> None:
     await wait_for(ledger, "b")
 
 
+@pytest.mark.one_statement
 async def test_a_thread_made_again_between_preflight_and_write_is_judged_again(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +290,7 @@ async def test_rules_made_stricter_hold_for_a_cached_tip(database: Database) -> 
             await ledger.messages.append("t", [result("nothing")])
 
 
+@pytest.mark.one_statement
 async def test_an_append_between_preflight_and_write_only_costs_another_attempt(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +305,7 @@ async def test_an_append_between_preflight_and_write_only_costs_another_attempt(
         assert stored.messages[0].seq == 6
 
 
+@pytest.mark.one_statement
 async def test_a_branch_switched_between_preflight_and_write_gets_the_append(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

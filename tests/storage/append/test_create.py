@@ -253,6 +253,7 @@ async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
         yield running
 
 
+@pytest.mark.plain
 async def test_it_costs_one_round_trip(proxy: Proxy, pg_database: Database) -> None:
     def trips() -> int:
         return proxy.round_trips

@@ -81,12 +81,14 @@ async def ledger(kind: tuple[str, Database]) -> AsyncIterator[Ledger]:
         yield opened
 
 
+@pytest.mark.one_statement
 async def test_a_group_without_repeats_is_one_statement(ledger: Ledger, sent: list[str]) -> None:
     done = await queued(ledger, *(says(ledger, one) for one in THREADS))
     assert [one.last_seq for one in done] == [2] * 64
     assert sent == ["write", "write"]  # of the one ahead, and of the group
 
 
+@pytest.mark.one_statement
 async def test_repeats_are_read_together_and_the_rest_is_written_at_once(ledger: Ledger, sent: list[str]) -> None:
     repeats = THREADS[5:60:20]
     calls = [ledger.messages.append(one, said(one)) if one in repeats else says(ledger, one) for one in THREADS]
@@ -118,6 +120,7 @@ async def test_a_repeat_has_the_result_of_its_first_call(ledger: Ledger) -> None
         assert (again.messages[0].seq, again.last_seq, again.last_seq) == (2, 6, 6)
 
 
+@pytest.mark.one_statement
 async def test_refusals_cost_one_look_and_the_rest_is_written_at_once(ledger: Ledger, sent: list[str]) -> None:
     done = await queued(
         ledger,
@@ -129,6 +132,7 @@ async def test_refusals_cost_one_look_and_the_rest_is_written_at_once(ledger: Le
     assert sent == ["write", "write", "read"]
 
 
+@pytest.mark.one_statement
 async def test_an_append_with_a_run_of_another_thread_is_refused_alone(ledger: Ledger, sent: list[str]) -> None:
     await ledger.runs.start("t0", run_id="of t0")
     sent.clear()
@@ -138,6 +142,7 @@ async def test_an_append_with_a_run_of_another_thread_is_refused_alone(ledger: L
     assert len(sent) <= 1 + 2 + 1 + 2
 
 
+@pytest.mark.one_statement
 async def test_a_repeat_among_appends_to_one_thread(ledger: Ledger, sent: list[str]) -> None:
     batches = [[assistant(f"{n}", message_id=f"m{n}")] for n in range(62)]
     batches[20:20] = [said("t0")]
@@ -150,6 +155,7 @@ async def test_a_repeat_among_appends_to_one_thread(ledger: Ledger, sent: list[s
     assert len(sent) == 4 + 1  # the history
 
 
+@pytest.mark.one_statement
 async def test_the_same_batch_twice_in_a_group_is_stored_once(ledger: Ledger, sent: list[str]) -> None:
     calls = [says(ledger, one) for one in THREADS[:10]]
     calls += [says(ledger, "t3"), ledger.messages.append("t3", [assistant("behind")])]
@@ -186,6 +192,7 @@ async def test_ids_that_another_process_stores_meanwhile_undo_one_statement(
         assert [one.replayed for one in done] == [one == "t5" for one in THREADS]
 
 
+@pytest.mark.one_statement
 async def test_a_deleted_thread_is_missed_without_an_attempt_of_its_own(pg_database: Database, sent: list[str]) -> None:
     async with known(pg_database) as ledger, pg_database.open() as other:
         await other.threads.delete("t5")
@@ -195,6 +202,7 @@ async def test_a_deleted_thread_is_missed_without_an_attempt_of_its_own(pg_datab
         assert sent == ["write", "write", "read"]
 
 
+@pytest.mark.one_statement
 async def test_threads_that_another_process_moved_are_judged_anew_together(
     pg_database: Database, sent: list[str]
 ) -> None:

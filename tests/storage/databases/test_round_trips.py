@@ -48,6 +48,7 @@ async def created_by_another(database: Database, thread_id: str) -> None:
         await other.threads.create(thread_id)
 
 
+@pytest.mark.plain
 async def test_the_first_append_to_a_thread_of_others_is_one_preflight_and_one_statement(
     proxy: Proxy, warm: Ledger, pg_database: Database
 ) -> None:
@@ -58,6 +59,7 @@ async def test_the_first_append_to_a_thread_of_others_is_one_preflight_and_one_s
         assert proxy.round_trips - before == 2
 
 
+@pytest.mark.plain
 async def test_the_first_append_to_a_thread_that_this_process_created_is_one_statement(
     proxy: Proxy, warm: Ledger
 ) -> None:
@@ -68,6 +70,7 @@ async def test_the_first_append_to_a_thread_that_this_process_created_is_one_sta
         assert proxy.round_trips - before == 1
 
 
+@pytest.mark.plain
 async def test_a_thread_is_created_by_one_statement(proxy: Proxy, warm: Ledger) -> None:
     await warm.threads.create("u", title="Trip", metadata={"a": 1})  # prepares the statements
     before = proxy.round_trips
@@ -75,6 +78,7 @@ async def test_a_thread_is_created_by_one_statement(proxy: Proxy, warm: Ledger) 
     assert proxy.round_trips - before == 1 + 1 + 1 + 1  # BEGIN, the look for a mark, thread and branch, COMMIT
 
 
+@pytest.mark.plain
 async def test_the_first_append_to_a_copy_of_a_users_thread_is_one_statement(proxy: Proxy, warm: Ledger) -> None:
     ada = warm.user("ada")
     await ada.messages.append("hers", turn(), create=True)
@@ -85,6 +89,7 @@ async def test_the_first_append_to_a_copy_of_a_users_thread_is_one_statement(pro
         assert proxy.round_trips - before == 1
 
 
+@pytest.mark.plain
 async def test_every_later_append_is_one_statement(proxy: Proxy, warm: Ledger) -> None:
     for _ in range(3):
         before = proxy.round_trips
@@ -96,6 +101,7 @@ PAYLOAD = [{"role": "user", "content": "Hi"}]
 ODD = [{"role": "critic", "content": "No."}]
 
 
+@pytest.mark.plain
 async def test_a_payload_costs_no_more_than_its_messages(proxy: Proxy, warm: Ledger) -> None:
     await warm.messages.append("t", Payload(PAYLOAD, "openai-chat"))  # prepares the statement
     levels: list[Any] = [None, "strict", "lenient"]
@@ -105,6 +111,7 @@ async def test_a_payload_costs_no_more_than_its_messages(proxy: Proxy, warm: Led
         assert proxy.round_trips - before == 1
 
 
+@pytest.mark.plain
 async def test_only_a_payload_that_strict_rules_refuse_costs_a_read_of_the_level(proxy: Proxy, warm: Ledger) -> None:
     await warm.threads.create("lenient", rules="lenient")
     for _ in range(2):  # once for the plans of all that follows
@@ -120,6 +127,7 @@ async def test_only_a_payload_that_strict_rules_refuse_costs_a_read_of_the_level
     assert proxy.round_trips - before == 1
 
 
+@pytest.mark.plain
 async def test_a_repeat_is_found_by_a_preflight_and_a_read(proxy: Proxy, warm: Ledger) -> None:
     for _ in range(3):
         await warm.messages.append("t", turn(ids="m"), run_id="r")
@@ -128,6 +136,7 @@ async def test_a_repeat_is_found_by_a_preflight_and_a_read(proxy: Proxy, warm: L
     assert proxy.round_trips - before <= 1 + 3  # three tables
 
 
+@pytest.mark.plain
 async def test_a_reply_to_the_last_message_is_two_statements(proxy: Proxy, warm: Ledger) -> None:
     trips = []
     for number in range(3):
@@ -138,6 +147,7 @@ async def test_a_reply_to_the_last_message_is_two_statements(proxy: Proxy, warm:
     assert trips[1:] == [2, 2]  # its place is looked up first; the first one prepares the statements
 
 
+@pytest.mark.plain
 async def test_a_reply_to_an_earlier_message_is_three_statements(proxy: Proxy, warm: Ledger) -> None:
     await warm.messages.append("t", turn(ids="m"), run_id="r")
     earlier = await warm.messages.get("t", "m3")
@@ -161,6 +171,7 @@ async def test_a_reply_to_an_earlier_message_is_three_statements(proxy: Proxy, w
     assert kept.messages[0].branch == 0
 
 
+@pytest.mark.plain
 async def test_an_append_refused_before_the_preflight_sends_nothing(proxy: Proxy, warm: Ledger) -> None:
     before = proxy.round_trips
     with pytest.raises(Exception, match="twice in the batch"):
@@ -168,6 +179,7 @@ async def test_an_append_refused_before_the_preflight_sends_nothing(proxy: Proxy
     assert proxy.round_trips == before
 
 
+@pytest.mark.plain
 async def test_a_history_costs_the_same_however_long_the_thread_is(proxy: Proxy, warm: Ledger) -> None:
     async def trips(**window: Any) -> int:
         before = proxy.round_trips
@@ -181,12 +193,14 @@ async def test_a_history_costs_the_same_however_long_the_thread_is(proxy: Proxy,
     assert max(short) <= 6  # BEGIN, the branch row, a scan of each of three tables, COMMIT
 
 
+@pytest.mark.plain
 async def test_appends_one_after_another_share_a_connection(proxy: Proxy, warm: Ledger) -> None:
     for _ in range(5):
         await warm.messages.append("t", turn(), run_id="r")
     assert proxy.connections == 1
 
 
+@pytest.mark.plain
 async def test_a_draft_is_one_append_one_lookup_and_one_statement_for_each_write(proxy: Proxy, warm: Ledger) -> None:
     for _ in range(2):  # one opened from memory and one behind it: the plans of all that follows
         async with warm.messages.stream("t", run_id="r", pace=Pace(interval=3_600, lease=7_200)) as draft:
@@ -199,6 +213,7 @@ async def test_a_draft_is_one_append_one_lookup_and_one_statement_for_each_write
     assert proxy.round_trips - before == 1
 
 
+@pytest.mark.plain
 async def test_a_response_of_several_messages_is_stored_in_one_statement(proxy: Proxy, warm: Ledger) -> None:
     events = split([said("m1", "One."), SEARCH, said("m2", "Two."), CALL])
     for thread_id in ("first", "again"):

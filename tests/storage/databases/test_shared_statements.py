@@ -58,6 +58,7 @@ async def last_texts(ledger: Ledger, count: int = 1) -> list[list[str]]:
     return [texts(await ledger.messages.history(one))[-count:] for one in THREADS]
 
 
+@pytest.mark.one_statement
 async def test_appends_to_several_threads_share_the_statements_that_may_be_in_flight(
     ledger: Ledger, proxy: Proxy
 ) -> None:
@@ -133,6 +134,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("patient")
+@pytest.mark.one_statement
 async def test_a_branch_that_is_locked_when_the_statement_comes_is_skipped(
     ledger: Ledger, proxy: Proxy, pg_database: Database
 ) -> None:

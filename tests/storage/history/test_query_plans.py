@@ -135,6 +135,8 @@ async def asked(database: Database, statement: str) -> list[Any]:
         await connection.close()
 
 
+@pytest.mark.plain
+@pytest.mark.one_statement
 async def test_an_append_reads_its_tip_and_the_rows_that_its_keys_point_at(pg_seeded: Database) -> None:
     """The tip is read to be written; the rest are checks of foreign keys, one row for each row that is inserted."""
     long, short = [await rows_read(pg_seeded, work) for work in APPENDS.values()]
@@ -148,6 +150,7 @@ async def test_an_append_reads_its_tip_and_the_rows_that_its_keys_point_at(pg_se
     assert long["runs"] <= 1 + 5
 
 
+@pytest.mark.plain
 async def test_a_group_with_repeats_reads_a_few_rows_for_each_append(pg_seeded: Database) -> None:
     """It looks for ids and runs by value, in a thread of 10,000 messages as in a short one."""
 
@@ -172,6 +175,7 @@ async def test_a_group_with_repeats_reads_a_few_rows_for_each_append(pg_seeded: 
 
 
 @named(HISTORIES)
+@pytest.mark.plain
 async def test_a_history_reads_the_rows_that_it_returns(pg_read: Database, work: Work) -> None:
     async with pg_read.open() as ledger:
         messages = (await work(ledger)).messages
@@ -203,6 +207,7 @@ async def fork_threads(ledger: Ledger) -> None:
     assert {(one.active_branch, one.preview) for one in await FORKS(ledger)} == {(1, "It is sunny in both.")}
 
 
+@pytest.mark.plain
 async def test_a_page_of_fresh_forks_reads_its_rows_in_one_statement(pg_seeded: Database) -> None:
     async with pg_seeded.open() as ledger:
         await fork_threads(ledger)
@@ -215,6 +220,7 @@ async def test_a_page_of_fresh_forks_reads_its_rows_in_one_statement(pg_seeded: 
 FIND: Work = lambda ledger: ledger.messages.find("m9000")  # noqa: E731
 
 
+@pytest.mark.plain
 async def test_a_message_is_found_in_all_threads_by_its_id_alone(pg_read: Database) -> None:
     async with pg_read.open() as ledger:
         assert [(one.thread_id, one.seq) for one in await FIND(ledger)] == [(LONG, 9_000)]
@@ -368,6 +374,7 @@ def unwanted(steps: list[str]) -> list[str]:
 
 
 @named(APPENDS | HISTORIES)
+@pytest.mark.plain
 async def test_every_step_is_a_search_by_an_index(
     ledger: Ledger, sqlite_seeded: Database, statements: list[str], work: Work
 ) -> None:
@@ -388,6 +395,7 @@ async def test_a_list_of_threads_searches_and_sorts_no_threads(
     assert steps[0].startswith("SEARCH t USING INDEX threads_tenant_id_")
 
 
+@pytest.mark.plain
 async def test_a_message_id_is_searched_by_its_own_index(
     ledger: Ledger, sqlite_seeded: Database, statements: list[str]
 ) -> None:
@@ -451,11 +459,13 @@ async def test_an_append_runs_as_many_statements_however_long_the_thread_is(
         *((work, 1) for work in LISTS.values()),
     ],
 )
+@pytest.mark.plain
 async def test_a_read_runs_no_more_statements(ledger: Ledger, statements: list[str], work: Work, most: int) -> None:
     assert len(await ran_by(work, ledger, statements)) <= most
 
 
 @named(APPENDS | HISTORIES | LISTS | SUMMARIES)
+@pytest.mark.plain
 async def test_a_call_visits_a_drivers_thread_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     """However a thread is asked, it answers through the loop's one door for other threads."""
     await work(ledger)

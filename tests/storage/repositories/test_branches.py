@@ -258,6 +258,7 @@ async def test_a_fork_after_a_partial_message_is_refused(ledger: Ledger) -> None
 # --- The view ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.plain
 async def test_the_transcript_shows_the_active_branch_with_its_shared_messages(
     database: Database, ledger: Ledger
 ) -> None:

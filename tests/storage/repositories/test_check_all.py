@@ -87,6 +87,7 @@ async def test_every_thread_is_judged_as_by_itself(ledger: Ledger, monkeypatch: 
 
 
 @pytest.mark.parametrize("size", [1, 5_000])
+@pytest.mark.plain
 async def test_damage_on_another_branch_is_found(
     database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
@@ -116,6 +117,7 @@ async def test_a_call_that_lost_its_name_stops_nothing(database: Database, ledge
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
+@pytest.mark.plain
 async def test_damaged_values_of_users_and_of_the_tenant_are_found(
     database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:

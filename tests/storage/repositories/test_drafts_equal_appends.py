@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -125,6 +126,7 @@ HALVES = ["\ud83d", ReasoningDelta(text="\ude00"), "\ude00", ReasoningDelta(text
 @given(told=told())
 @example(told=Told(PAIR, HALVES, set(range(5))))
 @example(told=Told(PAIR, HALVES, set()))
+@pytest.mark.plain
 async def test_pieces_are_stored_as_the_whole(ledger: Ledger, told: Told) -> None:
     own = ledger.tenant(f"told {next(NUMBERS)}")
     for thread_id in ("pieces", "whole"):

@@ -264,6 +264,7 @@ async def until_waiting(ledger: Ledger, followers: int = 1) -> None:
             await asyncio.sleep(0.001)
 
 
+@pytest.mark.plain
 async def test_a_follower_waits_for_a_database_that_is_away(pg_database: Database) -> None:
     """Also one whose own read failed: the time limit of a call is over by then."""
     async with (
@@ -288,6 +289,7 @@ async def test_a_follower_waits_for_a_database_that_is_away(pg_database: Databas
 # --- Its cost ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.plain
 async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll of 100 followers, of a user's and of the tenant's ledger, is one round trip."""
     polls = count_calls(monkeypatch, poller, "_compare")

@@ -100,6 +100,7 @@ async def test_a_poll_finds_what_a_lost_hint_was_about(pg_database: Database, mo
 
 
 @pytest.mark.usefixtures("never")
+@pytest.mark.plain
 async def test_a_lost_listener_comes_back_and_asks_what_it_missed(pg_database: Database) -> None:
     async with (
         proxied(pg_database.url) as proxy,

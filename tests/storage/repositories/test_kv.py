@@ -180,6 +180,7 @@ async def test_one_user_lists_nothing_of_another(ledger: Ledger, thread: str) ->
         await ledger.user("bob").kv.list_many([TENANT])
 
 
+@pytest.mark.plain
 async def test_a_damaged_value_hides_no_other_scope(database: Database, ledger: Ledger, thread: str) -> None:
     for scope in (THREAD, ADA):
         await ledger.kv.put(scope, "k", 1)

@@ -382,6 +382,7 @@ async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledge
 
 
 @pytest.mark.parametrize("how", ["alone", "pop", "fork", "after", "copy"])
+@pytest.mark.plain
 async def test_a_call_beside_one_without_an_id_keeps_its_result(database: Database, ledger: Ledger, how: str) -> None:
     """If results were paired again, the result of the second call would be taken for that of the first, whose own
     result was removed.

@@ -107,6 +107,7 @@ async def test_a_long_text_is_cut_and_a_long_sealed_one_has_no_preview(database:
         assert await preview_of(sealed, user("earlier"), user("word " * 2_000)) is None
 
 
+@pytest.mark.plain
 async def test_only_the_beginning_leaves_the_database(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Any] = []
     to_thread = thread_list._to_thread

@@ -339,6 +339,7 @@ LISTS: dict[str, tuple[str, str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("noun", LISTS)
+@pytest.mark.plain
 async def test_a_list_returns_the_others_and_reports_the_damaged_one(
     database: Database, ledger: Ledger, noun: str
 ) -> None:
@@ -384,6 +385,7 @@ async def test_arguments_that_are_an_object_are_read_as_one(database: Database) 
             assert await told_by_check(ledger) == [str(caught.value)]
 
 
+@pytest.mark.plain
 async def test_a_window_beside_a_damaged_message_is_read(database: Database, ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user(str(seq)) for seq in range(1, 6)], rules="lenient")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, date, datetime, timedelta
 
+import pytest
+
 from chatledger import ChatMessage, Feedback, Ledger, TextPart, Usage
 from chatledger.admin import migrate
 from chatledger.repositories import scope_of
@@ -57,6 +59,7 @@ async def test_the_columns_stay_in_their_order(database: Database) -> None:
         assert found == columns.split()
 
 
+@pytest.mark.plain
 async def test_the_transcript_names_user_message_branch_and_state(database: Database, ledger: Ledger) -> None:
     await ledger.user("ada").threads.create("t")
     await ledger.messages.append("t", [user("?", message_id="a"), assistant("!", message_id="b")])
@@ -72,6 +75,7 @@ async def test_the_transcript_names_user_message_branch_and_state(database: Data
 SHOWN_CALLS = "SELECT branch, seq, idx, call_id, name, arguments, result_seq, result, is_error FROM calls ORDER BY 2, 3"
 
 
+@pytest.mark.plain
 async def test_a_call_is_shown_with_the_result_on_the_active_path(database: Database, ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
     asked = assistant(calls=[call("a", "map", "{}"), call("b", "sky", "{}")], message_id="m", created_at=NOON)

@@ -40,6 +40,7 @@ async def versions(path: Path | str) -> dict[str, int]:
     return found
 
 
+@pytest.mark.plain
 async def test_a_backup_under_writers_is_one_state(
     sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +64,7 @@ async def test_a_backup_under_writers_is_one_state(
     assert sum(after.values()) > sum(before.values())  # they did write meanwhile
 
 
+@pytest.mark.plain
 async def test_a_backup_is_restored(sqlite_database: Database, tmp_path: Path) -> None:
     async with sqlite_database.open() as ledger:
         await ledger.threads.create("t")
@@ -122,6 +124,7 @@ def said(call: Callable[..., object], *arguments: object) -> str:
     return str(caught.value).removeprefix("a PostgreSQL database is backed up by its own tools: ")
 
 
+@pytest.mark.plain
 def test_postgresql_names_commands_that_work_as_printed(
     pg_server: Server, pg_database: Database, tmp_path: Path
 ) -> None:
