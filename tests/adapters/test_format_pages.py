@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import DOCS, Reader
+from tests.docs.pages import Reader
+from tests.docs.parts import DOCS
 
 
 def agent_framework() -> dict[str, Any]:

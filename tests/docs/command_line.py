@@ -1,7 +1,4 @@
-"""The commands of docs/reference/command-line.md, made of the Typer application.
-
-`python -m tests.docs.command_line` writes them into the page; a test holds the page to them.
-"""
+"""The commands of docs/reference/command-line.md, made of the Typer application when the site is built."""
 
 from __future__ import annotations
 
@@ -13,9 +10,7 @@ from typing import Any
 import typer
 
 from chatledger.cli.app import app
-from tests.docs.pages import DOCS, write_into_page
 
-PAGE = DOCS / "reference" / "command-line.md"
 SHARED = ("--url", "--tenant", "--json", "--debug")
 _KINDS = (("<int range>", "N"), ("<int>", "N"), ("<float>", "NUMBER"), ("<str>", "TEXT"), ("<path>", "PATH"))
 
@@ -128,7 +123,3 @@ def _marked(text: str) -> str:
 
 
 TABLES = {"index": index, "shared": shared, "commands": described}
-
-
-if __name__ == "__main__":
-    write_into_page(PAGE, TABLES)

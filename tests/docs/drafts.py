@@ -1,6 +1,6 @@
-"""What each call does with a draft: it is asked of a ledger, and written into docs/reference/drafts.md.
+"""What each call does with a draft, for docs/reference/drafts.md: a ledger is asked when the site is built.
 
-`python -m tests.docs.drafts` writes the table; `tests/docs/test_drafts_page.py` holds both databases to it.
+`tests/docs/test_drafts_page.py` holds both databases to the same.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,9 +17,7 @@ from typing import Any
 from chatledger import ChatMessage, Ledger, Newest, Pace
 from chatledger.errors import ChatLedgerError
 from chatledger.transfer.export import export_thread
-from tests.docs.pages import DOCS, write_into_page
 
-PAGE = DOCS / "reference" / "drafts.md"
 WORD = "xylophone"
 """Only the draft has it."""
 Query = Callable[[str], Awaitable[Sequence[Any]]]
@@ -167,6 +166,10 @@ async def _observed() -> str:
             return table(await observe(ledger, query))
 
 
-if __name__ == "__main__":
-    made = asyncio.run(_observed())
-    write_into_page(PAGE, {"drafts": lambda: made})
+@cache
+def on_sqlite() -> str:
+    """The table, of a new file. Not in an event loop."""
+    return asyncio.run(_observed())
+
+
+TABLES = {"drafts": on_sqlite}

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.parts import DOCS, ROOT, filled
 
 HERE = Path(__file__).parent
 BEFORE, GONE = HERE / "facts-before.txt", HERE / "facts-gone.toml"
@@ -77,7 +77,7 @@ def _within(fact: str, code: str) -> bool:
 
 
 def missing() -> list[str]:
-    texts = [page.read_text(encoding="utf-8") for page in pages()]
+    texts = [filled(page) for page in pages()]
     return [fact for fact in lost(before(), texts) if fact not in gone()]
 
 
@@ -88,7 +88,7 @@ if __name__ == "__main__":
         known = set(before()) if BEFORE.exists() else set()
         for page in DOCS.rglob("*.md"):
             if not page.is_relative_to(CONTRIBUTORS):
-                known |= facts(page.read_text(encoding="utf-8"))
+                known |= facts(filled(page))
         BEFORE.write_text("".join(f"{fact}\n" for fact in sorted(known)), encoding="utf-8")
     else:
         print(*missing(), sep="\n")

@@ -1,7 +1,4 @@
-"""The routes of docs/reference/http.md, made of the OpenAPI description of the server.
-
-`python -m tests.docs.http` writes them into the page; a test holds the page to them.
-"""
+"""The routes of docs/reference/http.md, made of the OpenAPI description of the server when the site is built."""
 
 from __future__ import annotations
 
@@ -15,9 +12,7 @@ from chatledger import Ledger
 from chatledger.server import Caller, create_app
 from chatledger.server.openapi import TAGS
 from chatledger.server.problems import TITLES, TITLES_OF_ERRORS
-from tests.docs.pages import DOCS, write_into_page
 
-PAGE = DOCS / "reference" / "http.md"
 _STATUS = {
     "Unauthenticated": 401,
     "UnknownHost": 421,
@@ -145,7 +140,3 @@ def problems() -> str:
 
 
 TABLES = {"routes": index, "operations": described, "bodies": bodies, "problems": problems}
-
-
-if __name__ == "__main__":
-    write_into_page(PAGE, TABLES)

@@ -1,7 +1,6 @@
-"""docs/llms.txt: the pages of the site for a language model, with a sentence about each.
+"""llms.txt: the pages of the site for a language model, with a sentence about each.
 
-`python -m tests.docs.llms` writes it, from the navigation in mkdocs.yml and the first sentence of each page; a test
-holds it to them.
+It is made of the navigation in mkdocs.yml and the first sentence of each page when the site is built.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.parts import DOCS, ROOT
 
-FILE = DOCS / "llms.txt"
 _ENTRY = re.compile(r"^( +)- (?:(?:\"(.*?)\"|([^:]*?)):)? ?(\S+\.md)?$")
 _NO_PROSE = re.compile(r"(?:```|\||[-*] |#|!\[|<!--|::: |    )")
 
@@ -68,7 +66,3 @@ def llms() -> str:
             lines += ["", f"## {section}", ""]
         lines.append(f"- [{title or heading(page)}]({path.removesuffix('.md')}.html): {first_sentence(page)}")
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    FILE.write_text(llms(), encoding="utf-8")

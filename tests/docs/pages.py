@@ -36,7 +36,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,9 +47,8 @@ import httpx
 
 from chatledger import Ledger, blocking
 from tests.cli.commands import chatledger
+from tests.docs.parts import ROOT, filled
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 READ_ONLY = frozenset({"text", "ini", "nginx", "dockerfile", "yaml", "http", "html"})
 """Languages that nothing here runs."""
 
@@ -68,28 +67,12 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    text = page.read_text(encoding="utf-8")
+    text = filled(page)
     for found in _FENCE.finditer(text):
         indent, language, rest, source = found.groups()
         title = re.search(r'title="(.*?)"', rest)
         lines = "".join(line.removeprefix(indent) for line in source.splitlines(keepends=True))
         yield Block(language, title[1] if title else "", lines, text.count("\n", 0, found.start()) + 2)
-
-
-def in_page(page: Path, name: str) -> str:
-    """What stands between `<!-- name -->` and `<!-- end name -->`."""
-    found = re.search(rf"<!-- {name} -->\n\n(.*?)\n\n<!-- end {name} -->", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None, f"{page.name} has no marks {name!r}"
-    return found[1]
-
-
-def write_into_page(page: Path, made: Mapping[str, Callable[[], str]]) -> None:
-    """Write what the functions return between the marks of their names."""
-    for name, make in made.items():
-        text = page.read_text(encoding="utf-8")
-        begin, end = f"<!-- {name} -->\n\n", f"\n\n<!-- end {name} -->"
-        before, after = text.index(begin) + len(begin), text.index(end)
-        page.write_text(text[:before] + make() + text[after:], encoding="utf-8")
 
 
 def code(page: Path, language: str = "python") -> list[str]:

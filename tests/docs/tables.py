@@ -1,7 +1,8 @@
-"""The facts of docs/contribute/tables.md, its diagram and docs/reference/views.md, made of the tables and the views.
+"""The facts of docs/contribute/tables.md, made of the tables; its diagram, and docs/reference/views.md.
 
-`python -m tests.docs.tables` writes them; tests hold the pages to them. The meaning of a table's column is written by
-hand: it stands only in the page, and the script keeps it. A new column gets an empty one, which a test refuses.
+The diagram and the views are made when the site is built. `python -m tests.docs.tables` writes the facts of the tables,
+and a test holds the page to them. The meaning of a table's column is written by hand: it stands only in the page, and
+the script keeps it. A new column gets an empty one, which a test refuses.
 """
 
 from __future__ import annotations
@@ -21,11 +22,9 @@ from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.tables import INSERTION_ORDER, SCHEMA
 from chatledger.storage.schema.view_columns import VIEW_COLUMNS, Type
 from chatledger.storage.schema.views import VIEWS, create_view
-from tests.docs.pages import DOCS, in_page, write_into_page
+from tests.docs.parts import DOCS, in_page, write_into_page
 
 PAGE = DOCS / "contribute" / "tables.md"
-VIEW_PAGE = DOCS / "reference" / "views.md"
-PICTURE = PAGE.with_suffix(".svg")
 _DATABASES: Sequence[Dialect] = (SQLiteDialect(), PGDialect())  # type: ignore[no-untyped-call]
 _ROW = re.compile(r"^\| `(\w+)` \|(?:.*\|)? (.*) \|$", re.MULTILINE)
 
@@ -203,5 +202,3 @@ def _arrow(child: str, parent: str, out: int, outs: int, into: int, ins: int) ->
 
 if __name__ == "__main__":
     write_into_page(PAGE, MADE)
-    write_into_page(VIEW_PAGE, MADE_VIEWS)
-    PICTURE.write_text(picture(), encoding="utf-8")

@@ -13,7 +13,8 @@ import pytest
 import chatledger
 from chatledger import admin, blocking, errors, formats, message_file, server, testing, types
 from chatledger.blocking.face import FACES
-from tests.docs.pages import DOCS, code
+from tests.docs.pages import code
+from tests.docs.parts import DOCS
 
 MODULES = [chatledger, admin, blocking, errors, formats, message_file, server, testing, types]
 PAGES = sorted((DOCS / "reference" / "api").glob("*.md"))

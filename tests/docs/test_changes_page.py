@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.parts import DOCS, ROOT
 
 TEXT = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.docs.given import GIVEN
-from tests.docs.pages import DOCS, ROOT, Reader, assert_shown, blocks
+from tests.docs.pages import Reader, assert_shown, blocks
+from tests.docs.parts import DOCS, ROOT
 
 NEED_FRAMEWORKS = ("agent-framework", "google-adk", "langchain", "pydantic-ai")
 ELSEWHERE = {

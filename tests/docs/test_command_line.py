@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import chatledger
-from tests.docs.command_line import PAGE, TABLES, commands
-from tests.docs.pages import ROOT, in_page
+from tests.docs.command_line import commands
+from tests.docs.parts import DOCS, ROOT
 
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_page_has_what_the_application_says(name: str) -> None:
-    assert in_page(PAGE, name) == TABLES[name](), "run: python -m tests.docs.command_line"
+PAGE = DOCS / "reference" / "command-line.md"
 
 
 def test_the_json_of_each_command_is_on_the_page() -> None:

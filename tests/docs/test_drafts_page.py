@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from chatledger import ChatMessage, Ledger
 from tests.conftest import Database
 from tests.conversations import assistant, user
-from tests.docs.drafts import PAGE, observe, table
-from tests.docs.pages import in_page
+from tests.docs.drafts import observe, on_sqlite, table
 from tests.storage.raw import query
 
 
-async def test_each_call_does_with_a_draft_what_the_page_says(ledger: Ledger, database: Database) -> None:
-    """`python -m tests.docs.drafts` writes the table anew."""
-    assert table(await observe(ledger, partial(query, database))) == in_page(PAGE, "drafts")
+@pytest.fixture(scope="module")
+def on_the_page() -> str:
+    return on_sqlite()
+
+
+async def test_each_call_does_with_a_draft_what_the_page_says(
+    on_the_page: str, ledger: Ledger, database: Database
+) -> None:
+    assert table(await observe(ledger, partial(query, database))) == on_the_page
 
 
 async def test_a_draft_is_the_last_message_of_its_branch(ledger: Ledger) -> None:

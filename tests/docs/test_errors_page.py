@@ -7,7 +7,7 @@ import re
 
 from chatledger import errors
 from chatledger.errors import ChatLedgerError
-from tests.docs.pages import DOCS, in_page
+from tests.docs.parts import DOCS, in_page
 
 PAGE = DOCS / "reference" / "errors.md"
 ROWS = re.findall(r"^\| ((?:· )*)`(\w+)` \| (.*?) ?\| (.*?) ?\| (\d+) \|$", in_page(PAGE, "tree"), re.MULTILINE)

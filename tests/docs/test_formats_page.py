@@ -7,7 +7,7 @@ import re
 from chatledger.formats import ModelCodec, format_names, get_codec
 from chatledger.formats.model_view import provider_names
 from chatledger.formats.streams import stream_names
-from tests.docs.pages import DOCS, in_page
+from tests.docs.parts import DOCS, in_page
 
 PAGE = DOCS / "reference" / "formats" / "index.md"
 

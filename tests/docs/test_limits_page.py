@@ -32,7 +32,7 @@ from chatledger.storage.lists import cursors, thread_list
 from chatledger.storage.repositories import runs
 from chatledger.storage.rows.keys import KEY_BYTES
 from chatledger.storage.upgrade import migrate, revisions
-from tests.docs.pages import DOCS
+from tests.docs.parts import DOCS
 
 TEXT = (DOCS / "reference" / "limits.md").read_text(encoding="utf-8")
 

@@ -1,19 +1,15 @@
-"""docs/llms.txt has every page of the navigation, with its first sentence."""
+"""llms.txt has every page of the navigation, with its first sentence."""
 
 from __future__ import annotations
 
 import re
 
-from tests.docs.llms import FILE, llms, navigation
-from tests.docs.pages import DOCS
-
-
-def test_the_file_is_made_of_the_navigation_and_the_pages() -> None:
-    assert FILE.read_text(encoding="utf-8") == llms(), "run: python -m tests.docs.llms"
+from tests.docs.llms import llms, navigation
+from tests.docs.parts import DOCS
 
 
 def test_every_page_of_the_navigation_is_listed_with_a_sentence() -> None:
-    listed = re.findall(r"^- \[.+\]\((.*)\.html\): (.+)$", FILE.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(r"^- \[.+\]\((.*)\.html\): (.+)$", llms(), re.MULTILINE)
     paths = [path.removesuffix(".md") for _, _, path in navigation() if path != "index.md" and (DOCS / path).exists()]
     assert [path for path, _ in listed] == paths
     assert [path for path, sentence in listed if not sentence.endswith((".", "?"))] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 from chatledger.admin import migrate
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.views import VIEWS
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.parts import DOCS, ROOT
 
 
 def rows(page: str, heading: str) -> dict[str, list[str]]:

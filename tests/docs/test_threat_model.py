@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.docs.pages import DOCS
+from tests.docs.parts import DOCS
 
 PAGE = DOCS / "explanation" / "threat-model.md"
 NAMED = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE.read_text(encoding="utf-8"))

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from chatledger import Appended, ChatMessage, Ledger, ToolCall, ToolCallDelta, VersionConflict
-from tests.docs.pages import DOCS, code
+from tests.docs.pages import code
+from tests.docs.parts import DOCS
 from tests.places import at
 
 STUBS, LOOP, _, CLAIM = code(DOCS / "guides" / "tools.md")[:4]

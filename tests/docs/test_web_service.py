@@ -16,7 +16,8 @@ import pytest
 from chatledger import Ledger, errors
 from chatledger.admin import migrate
 from tests.conversations import turn
-from tests.docs.pages import DOCS, code
+from tests.docs.pages import code
+from tests.docs.parts import DOCS
 
 PAGE = DOCS / "guides" / "web-service.md"
 SERVICE = next(block for block in code(PAGE) if "FastAPI" in block)

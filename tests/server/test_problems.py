@@ -13,7 +13,7 @@ import pytest
 
 from chatledger import ChatMessage, Ledger, errors
 from chatledger.server.problems import body_of, problem_of
-from tests.docs.pages import DOCS
+from tests.docs.parts import DOCS
 from tests.server.conftest import json_of
 
 CLASSES = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, errors.ChatLedgerError)]

@@ -8,7 +8,8 @@ import pytest
 
 from chatledger.admin import migrate
 from chatledger.server import Caller, TokenFile
-from tests.docs.pages import DOCS, Reader
+from tests.docs.pages import Reader
+from tests.docs.parts import DOCS
 from tests.server.conftest import serving
 
 PAGE = DOCS / "guides" / "openai-conversations.md"
