@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted plans test-pgbouncer mutants soak \
-  fuzz lint types types-complete imports docs dist sbom matrix release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
+  fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -201,6 +201,9 @@ sbom: $(TOOLS_READY) dist  ## Write the SBOM (CycloneDX) of the wheel with its d
 matrix:  ## Run storage, rules, models and migrations on each Python and PostgreSQL (CELL=3.12-16: one; TESTS: only these), and write docs/reference/support.md
 	$(PYTHON) -m release.matrix $(if $(CELL),--only $(CELL)) $(if $(TESTS),--tests $(TESTS))
 
+candidate: $(BUILD_READY)  ## Build the program of the release candidate, from its tag or the commit in release/candidate.toml, into .candidate/
+	$(BUILD)/bin/python -m release.candidate
+
 release: $(BUILD_READY)  ## Build VERSION, try it in bare environments, tag it, and print the commands that publish it
 	$(BUILD)/bin/python -m release.cut $(VERSION)
 
@@ -256,4 +259,4 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
 clean:  ## Remove all environments, caches and build outputs
-	rm -rf .matrix $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(SCHEMATHESIS) $(DOCS) $(BUILD) $(TOOLS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache
+	rm -rf .candidate .matrix $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(SCHEMATHESIS) $(DOCS) $(BUILD) $(TOOLS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache
