@@ -1,8 +1,11 @@
 """The databases that releases made, as rows: one file a revision, which both databases share, a row a line.
 
 A line with `#` says what the rows after it are: of which table, with which columns, or what the ledger read of
-which tenant when the file was written. The tables are made by the revisions themselves. The first line holds a digest
-of what they were then, so a released revision that is changed later is found. Times are microseconds.
+which tenant when the file was written, with which fields. The tables are made by the revisions themselves. The first
+line holds a digest of what they were then, so a released revision that is changed later is found. Times are
+microseconds.
+
+The files of `candidate` have a database each, whose first line names its revision.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ LONG = "c" * 4_572
 """A call id that no index can hold as it is. The files say it in short."""
 _SHORT = "<a long call id>"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PREFIX = {"sqlite": "", "postgresql": "chatledger."}
 
 Table = tuple[str, list[str], list[list[Any]]]
 Reads = dict[str, dict[str, list[dict[str, Any]]]]
@@ -46,7 +50,11 @@ def restore(database: Database, revision: str) -> None:
 def script_of(revision: str, kind: Literal["sqlite", "postgresql"]) -> str:
     address = "unused.db" if kind == "sqlite" else "postgresql://unused"
     rows = [_insert(kind, table, columns, row) for table, columns, rows in kept_rows(revision) for row in rows]
-    return offline_sql(address, to=revision) + "\n".join(["", *rows, ""])
+    head, _ = _sections(revision)[0]
+    if head.get("encrypted_at"):
+        moment = _literal(kind, "encrypted_at", head["encrypted_at"])
+        rows.append(f"UPDATE {_PREFIX[kind]}chatledger_version SET encrypted_at = {moment};")
+    return offline_sql(address, to=head.get("revision", revision)) + "\n".join(["", *rows, ""])
 
 
 def kept_rows(revision: str) -> list[Table]:
@@ -62,7 +70,8 @@ def kept_reads(revision: str) -> Reads:
     reads: Reads = {}
     for head, rows in _sections(revision):
         if head["#"] == "reads":
-            reads.setdefault(head["tenant"], {})[head["kind"]] = rows
+            items = [dict(zip(head["fields"], row, strict=True)) for row in rows] if "fields" in head else rows
+            reads.setdefault(head["tenant"], {})[head["kind"]] = items
     return reads
 
 
@@ -77,13 +86,17 @@ def digest_of(database: Database) -> str:
     return connected(database, lambda connection: _digest(connection, schema_of(database)))
 
 
-def write(revision: str, schema: dict[str, str], tables: list[Table], reads: Reads) -> None:
+def write(revision: str, schema: dict[str, Any], tables: list[Table], reads: Reads) -> None:
     lines: list[Any] = [{"#": "schema", **schema}]
     for table, columns, rows in tables:
         lines += [{"#": "rows", "table": table, "columns": columns}, *rows]
     for tenant, kinds in reads.items():
         for kind, items in kinds.items():
-            lines += [{"#": "reads", "tenant": tenant, "kind": kind}, *items]
+            head = {"#": "reads", "tenant": tenant, "kind": kind}
+            if len({tuple(item) for item in items}) == 1:
+                lines += [{**head, "fields": list(items[0])}, *(list(item.values()) for item in items)]
+            else:
+                lines += [head, *items]
     text = "\n".join(json.dumps(line, separators=(",", ":"), default=str) for line in lines)
     (FOLDER / f"{revision}.jsonl").write_text(text.replace(LONG, _SHORT) + "\n")
 
@@ -103,10 +116,9 @@ def _sections(revision: str) -> list[tuple[dict[str, Any], list[Any]]]:
 
 
 def _insert(kind: str, table: str, columns: list[str], row: list[Any]) -> str:
-    prefix = "chatledger." if kind == "postgresql" else ""
     names = ", ".join(f'"{column}"' for column in columns)
     values = ", ".join(_literal(kind, column, value) for column, value in zip(columns, row, strict=True))
-    return f"INSERT INTO {prefix}{table} ({names}) VALUES ({values});"
+    return f"INSERT INTO {_PREFIX[kind]}{table} ({names}) VALUES ({values});"
 
 
 def _literal(kind: str, column: str, value: Any) -> str:
