@@ -91,10 +91,11 @@ async def test_a_copy_reads_every_column(filled: str, tmp_path: Path, monkeypatc
 async def test_erasing_and_retention_delete_from_every_table(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Ledger.open(filled, encryption=KEYS) as ledger:
         [thread, *_] = await ledger.threads.list(archived=None)
-    for call in (
+    calls: list[Callable[[Ledger], Any]] = [
         lambda ledger: ledger.erasures.erase(("thread", thread.thread_id)),
         lambda ledger: ledger.threads.delete_inactive(older_than=thread.active_at.replace(year=2999)),
-    ):
+    ]
+    for call in calls:
         with watched(monkeypatch) as seen:
             async with Ledger.open(filled) as ledger:
                 await call(ledger)
