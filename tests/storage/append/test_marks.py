@@ -1,4 +1,4 @@
-"""Conditions of an append: a mark means one state of one branch, a version means the branch that the caller names."""
+"""Conditions of an append: a mark means one state of one branch, and 0 a branch without a message."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from chatledger import (
     ChatMessage,
+    InvalidArgument,
     Ledger,
     Mark,
     Newest,
@@ -21,7 +22,7 @@ from chatledger import (
     Turns,
     VersionConflict,
 )
-from chatledger.errors import IdConflict
+from chatledger.errors import DraftLive, IdConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import advance, fork_at
 from tests.conftest import Database
@@ -178,6 +179,108 @@ async def make_again(ledger: Ledger) -> None:
 
 
 MOVES = [append, fork, fork_and_append, fork_aside, activate_there_and_back, add_an_output, make_again]
+
+
+@pytest.mark.parametrize("by", ["itself", "another"])
+@pytest.mark.parametrize("move", MOVES, ids=lambda move: move.__name__)
+async def test_every_change_makes_a_mark_stale(
+    asked: Ledger, database: Database, move: Callable[[Ledger], Awaitable[None]], by: str
+) -> None:
+    """Also for a ledger that has the tip of the branch in its cache."""
+    mark = (await asked.messages.history("t")).mark
+    if by == "itself":
+        await move(asked)
+    else:
+        async with database.open() as other:
+            await move(other)
+    conflict = await refuse(asked, mark)
+    assert (conflict.thread_id, conflict.expected) == ("t", 2)
+    active = (await asked.threads.get("t")).active_branch
+    assert conflict.branch == active
+    if active:
+        assert "the mark is of branch 0, which is no longer the active branch" in str(conflict)
+    assert (await refuse(asked, mark, branch=0)).branch == 0
+
+
+async def test_a_mark_of_the_other_answer_is_refused_at_the_same_version(asked: Ledger) -> None:
+    mark = (await asked.messages.history("t")).mark
+    await fork_and_append(asked)
+    assert (await asked.messages.history("t")).last_seq == 2
+    with pytest.raises(
+        VersionConflict, match="branch 1 of thread 't' is still at version 2, but the mark is of branch 0"
+    ):
+        await asked.messages.append("t", [user("next")], expected=mark)
+
+
+async def test_a_piece_of_a_live_draft_makes_a_mark_stale(asked: Ledger) -> None:
+    async with asked.messages.stream("t", pace=Pace(interval=3_600, lease=7_200)) as draft:
+        mark = (await asked.branches.get("t")).mark
+        with pytest.raises(DraftLive):
+            await asked.messages.append("t", [user("next")], expected=mark)
+        await draft.feed("piece")
+        await draft.flush()
+        with pytest.raises(VersionConflict, match="still at version 3, but a draft, an output"):
+            await asked.messages.append("t", [user("next")], expected=mark)
+
+
+async def test_a_stale_mark_does_not_sync(asked: Ledger) -> None:
+    before = await asked.messages.history("t")
+    sent = [*before.messages, user("next")]
+    await append(asked)
+    with pytest.raises(VersionConflict):
+        await asked.messages.sync("t", [*sent, assistant("more")], expected=before.mark)
+    assert (await asked.messages.sync("t", sent, expected=before.mark)).replayed
+
+
+async def test_a_repeat_is_a_repeat_whatever_is_expected(asked: Ledger) -> None:
+    mark = (await asked.branches.get("t")).mark
+    first = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
+    again = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
+    assert (again.replayed, again.mark) == (True, first.mark)
+    await append(asked)
+    again = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
+    await refuse(asked, again.mark)
+
+
+# --- What is no mark --------------------------------------------------------------------------------------------------
+
+
+GARBAGE = ["", "x", "2", "é" * 32, "A" * 31, "A" * 33, "A" * 36, "A" * 31 + "!", "\ud800", "A" * 32]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+async def test_an_invalid_mark_is_refused_before_anything_is_sent(asked: Ledger, garbage: Mark) -> None:
+    calls: list[tuple[str, Callable[[], Any]]] = [
+        ("expected", lambda: asked.messages.append("t", [user("next")], expected=garbage)),
+        ("expected", lambda: asked.messages.sync("t", [], expected=garbage)),
+        ("expected", lambda: fork_at(scope_of(asked), "t", 1, expected=garbage)),
+        ("mark", lambda: advance(scope_of(asked), "t", garbage)),
+    ]
+    for name, make in calls:
+        with pytest.raises(InvalidArgument, match=r"mark") as caught:
+            await make()
+        assert caught.value.argument == name
+    with pytest.raises(InvalidArgument):
+        asked.messages.stream("t", expected=garbage)
+
+
+async def test_the_mark_of_another_thread_is_refused(asked: Ledger) -> None:
+    await asked.threads.create("u")
+    with pytest.raises(InvalidArgument, match="expected is a mark of another thread"):
+        await asked.messages.append("t", [user("next")], expected=(await asked.branches.get("u")).mark)
+    own = asked.tenant("another tenant")
+    await own.threads.create("t")
+    with pytest.raises(VersionConflict):
+        await own.messages.append("t", [user("next")], expected=(await asked.branches.get("t")).mark)
+
+
+async def test_a_mark_contradicts_another_branch(asked: Ledger) -> None:
+    mark = (await asked.branches.get("t")).mark
+    with pytest.raises(InvalidArgument, match="expected is a mark of branch 0, but branch=1 was given"):
+        await asked.messages.append("t", [user("next")], expected=mark, branch=1)
+
+
+# --- No message yet ---------------------------------------------------------------------------------------------------
 
 
 async def test_an_empty_branch_is_expected_whichever_branch_it_is(asked: Ledger) -> None:
