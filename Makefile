@@ -139,8 +139,8 @@ plans: $(READY)  ## Compare the plans of the reads that must not grow, on 50,000
 test-pgbouncer: $(READY)  ## Run two processes with 16 tasks each behind a real PgBouncer, found on PATH or at PGBOUNCER
 	$(BIN)/python -m tests.pgbouncer
 
-mutants: $(READY)  ## Run each proof of reliability with its protection removed: all must fail
-	$(BIN)/python -m tests.faults.mutants
+mutants: $(READY)  ## Run each proof of reliability with its protection removed: all must fail (SAMPLE=3/20: each 20th, from the 3rd)
+	$(BIN)/python -m tests.faults.mutants $(if $(SAMPLE),--sample $(SAMPLE))
 
 soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/contribute/reliability.md
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/contribute/reliability.md

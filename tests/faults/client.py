@@ -21,7 +21,6 @@ from typing import IO, Any
 
 import chatledger
 from chatledger import Cursor, Ledger
-from tests.faults import mutants
 from tests.faults.recording import Recorder, Recording
 from tests.faults.streamer import say_words
 
@@ -115,7 +114,6 @@ def nursery() -> Iterator[Nursery]:
 
 def main() -> None:
     """Fork a client for each line of stdin, and print its process id."""
-    mutants.activate(client=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are nobody's to wait for
     for line in sys.stdin:
         said, program, *wanted = json.loads(line)

@@ -27,7 +27,6 @@ from chatledger.storage.append.tip_cache import SIZE
 from chatledger.storage.drivers.urls import POOL
 from tests.conftest import Database
 from tests.conversations import assistant, user
-from tests.faults import mutants
 from tests.storage.raw import query
 
 WRITERS = 16
@@ -267,7 +266,6 @@ async def check_stored(database: Database, turns: Sequence[int], seed: int) -> N
 
 
 def main() -> None:
-    mutants.activate(client=True)
     kind, url, *numbers = sys.argv[1:]
     database = Database("sqlite" if kind == "sqlite" else "postgresql", url)
     asyncio.run(run(database, *map(int, numbers)))

@@ -28,8 +28,7 @@ from typing import Any
 from chatledger.admin import migrate
 from tests.faults.checker import FAILURES, Figures
 from tests.faults.growth import Growth
-from tests.faults.mutant import Mutant
-from tests.faults.mutants import MUTANTS
+from tests.faults.mutant import read_mutants
 from tests.faults.rounds import PROOFS, Place, Proof
 from tests.postgres import own_server
 
@@ -244,15 +243,9 @@ def _growth_row(name: str, growths: Sequence[Growth]) -> str:
     return f"| {name} | {' | '.join([*counts, *(f'{slope:,.1f}' for slope in largest)])} |"
 
 
-def _file_of(mutant: Mutant) -> str:
-    return mutant.test.split(" -k ")[0].split("::")[0]
-
-
 def mutants_table() -> str:
-    rows = [
-        f"| `{mutant.test.split(' -k ')[0].split('::')[0]}` | `{mutant.name}` | {mutant.without} |"
-        for mutant in MUTANTS
-    ]
+    mutants = [(mutant.test.split()[0].partition("::")[0], mutant) for mutant in read_mutants()]
+    rows = [f"| `{file}` | `{mutant.name}` | {mutant.without} |" for file, mutant in mutants]
     return "| proof | mutant | fails without |\n|---|---|---|\n" + "\n".join(rows)
 
 

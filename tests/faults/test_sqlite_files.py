@@ -88,10 +88,9 @@ async def test_a_full_database_refuses_whole_batches_and_keeps_the_others(sqlite
 
 LIMITED = """
 import asyncio, contextlib, resource, signal, sys
+import tests  # before the library, for mutants
 from chatledger import Ledger, StorageError
 from tests.faults.recording import Recorder, Recording
-from tests.faults import mutants
-mutants.activate()
 
 async def main(path, limit):
     async with Ledger.open(path) as ledger:
@@ -143,11 +142,10 @@ def _run(script: str, *arguments: str) -> str:
 
 READ_ONLY = """
 import asyncio, os, sys, tempfile
+import tests  # before the library, for mutants
 from chatledger import ChatMessage, Ledger, StorageError
 from chatledger.admin import backup
-from tests.faults import mutants
 from tests.checks import findings_of
-mutants.activate()
 
 async def main(path, account):
     if account:

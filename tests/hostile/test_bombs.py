@@ -20,8 +20,6 @@ PRELUDE = """
 import resource, sys
 from tests.hostile.targets import decode, recognise_any, write_everywhere
 from chatledger.formats import format_names, get_codec
-from tests.faults import mutants
-mutants.activate(client=True)
 for name in format_names():
     get_codec(name)
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]) << 20,) * 2)

@@ -35,12 +35,11 @@ def run_together(script: str, *arguments: str, count: int) -> list[str]:
 
 _PROGRAM = """
 import asyncio, sys, time
+import tests  # before the library, for mutants
 import chatledger
 from chatledger import Ledger
 from chatledger.admin import migrate
 from chatledger.storage.upgrade import migrate as _
-from tests.faults import mutants
-mutants.activate(client=True)
 async def main(arguments):
 {body}
 time.sleep(max(0.0, {start} - time.time()))

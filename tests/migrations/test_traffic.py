@@ -120,13 +120,12 @@ def kill_migrators(database: Database, below: str) -> tuple[Traffic, int]:
 
 KILLED = """
 import os, signal, sys
+import tests  # before the library, for mutants
 from sqlalchemy import Engine, event
 from chatledger.admin import migrate, schema_status
 from chatledger.storage.upgrade import migrate as _
 from chatledger.storage.drivers.sqlite import SqliteConnection
-from tests.faults import mutants
 
-mutants.activate(client=True)
 url, to = sys.argv[1:]
 
 def migrate_until(statement):

@@ -164,6 +164,7 @@ async def test_a_transaction_that_inserts_a_run_delays_only_the_append_of_that_r
         tasks = [asyncio.create_task(one) for one in calls]
         await asyncio.wait_for(asyncio.gather(ahead, *tasks[1:]), 20)
         assert not tasks[0].done()
+        assert ledger.metrics().lost_connections == 0  # they would go on too once the shared statement is given up
     assert [(await one).last_seq for one in tasks] == [4] * 8
 
 
