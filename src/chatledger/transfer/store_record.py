@@ -17,7 +17,7 @@ from chatledger.models.json import same_json
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import History, with_draft
 from chatledger.storage.repositories.branches import fork_at
-from chatledger.storage.rows.messages import encode_message, is_encoded_alike
+from chatledger.storage.rows.messages import bytes_of, encode_message, is_encoded_alike
 from chatledger.transaction import as_user
 from chatledger.transfer.attach import StoredMessages, Tail, attach
 from chatledger.transfer.envelope import Envelope, from_metadata
@@ -167,7 +167,7 @@ def batches(messages: Sequence[ChatMessage], limits: Limits | None = None) -> It
     limits = limits or Limits()
     first = size = 0
     for index, message in enumerate(messages):
-        own = encode_message(message).bytes
+        own = bytes_of([encode_message(message)])
         if index > first and (index - first == limits.messages or size + own > limits.bytes):
             yield messages[first:index]
             first, size = index, 0

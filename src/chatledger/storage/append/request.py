@@ -33,7 +33,7 @@ from chatledger.models.kv import Put
 from chatledger.rules import Lease
 from chatledger.storage.append.kv import KvWrite, make_writes
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.messages import EncodedMessage, encode_message
+from chatledger.storage.rows.messages import EncodedMessage, bytes_of, encode_message
 from chatledger.storage.schema.text import Mark, decode_text, encode_json, encode_key, encode_text, read_mark
 
 OnOpenCalls: TypeAlias = Literal["error", "close", "interrupt"]
@@ -129,7 +129,7 @@ class AppendRequest:
     @cached_property
     def bytes(self) -> int:
         """The UTF-8 bytes of all texts together."""
-        own = sum([row.bytes for row in self.rows])
+        own = bytes_of(self.rows)
         return own + sum([one.bytes for one in self.kv]) if self.kv else own
 
     @property

@@ -41,7 +41,7 @@ from chatledger.storage.drafts.draft_write import DraftWrite
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.messages import EncodedMessage, encode_message
+from chatledger.storage.rows.messages import EncodedMessage, bytes_of, encode_message
 from chatledger.storage.schema.text import encode_key
 
 _LONGEST = 31_536_000
@@ -161,7 +161,7 @@ class Draft:
         self._growing = Growing.after(self.message)
         if self._growing != Growing():
             self._only_events = False
-            self._bytes = self._before.bytes - self._request.rows[0].bytes
+            self._bytes = bytes_of([self._before]) - bytes_of(self._request.rows)
         self._tried_at = time.monotonic()
         self._keeper = asyncio.create_task(self._keep())
         return self

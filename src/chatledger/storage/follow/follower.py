@@ -34,7 +34,7 @@ from chatledger.storage.history.row_sizes import fitting, sizes_between
 from chatledger.storage.history.turns import load_history
 from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.encryption import damaged_cell
-from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.rows.messages import bytes_of, encode_message
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import decode_text, to_microseconds
 
@@ -317,7 +317,7 @@ def _tell_revised(sql: WriteSql, look: Look, path: Path, branch: int, seq: int) 
     if stands_on(path.segments, branch, seq):
         for message in load_range(sql, look.window.tenant, look.window.thread, branch, seq, seq):
             look.tell("revised", look.at, message=message)
-            look.revised += encode_message(message).bytes
+            look.revised += bytes_of([encode_message(message)])
 
 
 def _tell_activated(sql: WriteSql, look: Look, path: Path, active: _Branch) -> None:

@@ -7,7 +7,6 @@ before the first attempt of an append. Two messages are equal if their EncodedMe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -97,12 +96,14 @@ class EncodedMessage(NamedTuple):
     def run_id(self) -> str | None:
         return self.message[_RUN_ID]  # type: ignore[no-any-return]
 
-    @property
-    def bytes(self) -> int:
-        """The UTF-8 bytes of all texts together."""
-        cells = chain(self.message, *self.parts, *self.calls)
-        text = "".join([cell for cell in cells if type(cell) is str])
-        return len(text) if text.isascii() else len(text.encode())
+
+def bytes_of(rows: Sequence[EncodedMessage]) -> int:
+    """The UTF-8 bytes of all texts of the messages together."""
+    cells = [
+        cell for message, parts, calls in rows for own in (message, *parts, *calls) for cell in own if type(cell) is str
+    ]
+    text = "".join(cells)
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:
