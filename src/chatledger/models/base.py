@@ -167,7 +167,7 @@ def copy_with(instance: M, fields: Mapping[str, Any]) -> M:
     """`instance.model_copy(update=fields)`."""
     if instance.__pydantic_private__ is not None:  # of a subclass of the application
         return instance.model_copy(update=fields)
-    fields_set = instance.__pydantic_fields_set__ | fields.keys()
+    fields_set = instance.__pydantic_fields_set__.union(fields)
     return revive(instance.__class__, {**instance.__dict__, **fields}, fields_set)
 
 

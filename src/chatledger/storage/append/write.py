@@ -96,14 +96,15 @@ def plan_rows(
     """
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
     rows["runs"] = [(run, "running", request.now) for run in runs]
-    for judged, encoded in zip(judgement.messages, request.rows, strict=True):
-        message, seq, broken, call = judged
+    for (message, seq, broken, call), (columns, parts, calls) in zip(judgement.messages, request.rows, strict=True):
         fields = message.__dict__
         violations = encode_json([violation.model_dump() for violation in broken]) if broken else None
         created_at = fields["created_at"] or request.now
-        rows["messages"].append((*encoded.message, seq, fields["state"], violations, created_at))
-        rows["message_parts"] += [(seq, *part) for part in encoded.parts]
-        rows["tool_calls"] += [(seq, *own) for own in encoded.calls]
+        rows["messages"].append((*columns, seq, fields["state"], violations, created_at))
+        if parts:
+            rows["message_parts"] += [(seq, *part) for part in parts]
+        if calls:
+            rows["tool_calls"] += [(seq, *own) for own in calls]
         if call is not None:
             rows["tool_results"].append((seq, call.branch, call.seq, call.idx))
     if (encryption := request.tenant.encryption) is None:
