@@ -33,7 +33,7 @@ from chatledger.models.kv import Put
 from chatledger.rules import Lease
 from chatledger.storage.append.kv import KvWrite, make_writes
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.messages import EncodedMessage, bytes_of, encode_message
+from chatledger.storage.rows.messages import EncodedMessage, bytes_of, encode_message, runs_of
 from chatledger.storage.schema.text import Mark, decode_text, encode_json, encode_key, encode_text, read_mark
 
 OnOpenCalls: TypeAlias = Literal["error", "close", "interrupt"]
@@ -139,7 +139,7 @@ class AppendRequest:
     @cached_property
     def runs(self) -> list[str]:
         """The runs that the messages name, each once, as stored."""
-        return list(dict.fromkeys([run for row in self.rows if (run := row.run_id) is not None]))
+        return runs_of(self.rows)
 
     def lease_from(self, now: datetime) -> Lease:
         """The lease of a partial message of the batch that is written now."""
@@ -164,9 +164,8 @@ class AppendRequest:
         )
 
 
-def message_ids(messages: Sequence[ChatMessage], *, thread_id: str, idempotency_key: str | None) -> list[str]:
+def _fill_ids(own: list[str | None], thread_id: str, idempotency_key: str | None) -> list[str]:
     """The id of each message: its own, or a new one. With an idempotency key, each call derives the same new ids."""
-    own = [message.message_id for message in messages]
     if None not in own:
         return own  # type: ignore[return-value]
     if idempotency_key is None:
@@ -241,7 +240,8 @@ def make_request(
         raise InvalidArgument(
             "kv", "needs at least one message in the batch; to write a value alone, call ledger.kv.put"
         )
-    ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
+    own_ids = [message.message_id for message in messages]
+    ids = _fill_ids(own_ids, thread_id, idempotency_key)
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)
     thread = encode_key(thread_id, "thread_id")
@@ -264,7 +264,7 @@ def make_request(
         close_open_calls=on_open_calls != "error",
         interrupt=on_open_calls == "interrupt" and len(messages) > 0,
         idempotency_key=idempotency_key,
-        ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
+        ids_are_new=idempotency_key is None and own_ids.count(None) == len(own_ids),
         after=after,
         kv=values,
         creation=creation,

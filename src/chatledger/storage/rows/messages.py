@@ -92,9 +92,10 @@ class EncodedMessage(NamedTuple):
     def message_id(self) -> str | None:
         return self.message[_MESSAGE_ID]  # type: ignore[no-any-return]
 
-    @property
-    def run_id(self) -> str | None:
-        return self.message[_RUN_ID]  # type: ignore[no-any-return]
+
+def runs_of(rows: Sequence[EncodedMessage]) -> list[str]:
+    """The runs that the messages name, each once."""
+    return list(dict.fromkeys([run for message, _, _ in rows if (run := message[_RUN_ID]) is not None]))
 
 
 def bytes_of(rows: Sequence[EncodedMessage]) -> int:
