@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import chain as chained
 from typing import Any, NamedTuple
 
 from chatledger.storage.drivers.sql import CELLS, Row, WriteSql
@@ -137,7 +136,8 @@ class GuardedWrite:
         """How the rows are sent: of a few, it adds the cells, and of many the parameters."""
         if len(rows) > FEW:
             return columns_of(table, rows, self.parameters, overwrites=self.overwrites)
-        cells += chained.from_iterable(rows)
+        for row in rows:
+            cells += row
         return Cells(table, len(rows), _conflict(table, overwrites=self.overwrites))
 
     def run_steps(self, sql: WriteSql, parameters: dict[str, Any]) -> set[str] | None:
