@@ -35,7 +35,7 @@ from chatledger.rules import Tip
 from chatledger.storage.append.attempt import appended, plan_on_cached_tip, preflight_after
 from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import Terms, make_request
-from chatledger.storage.append.write import Plan, Written, one_statement
+from chatledger.storage.append.write import Written, one_statement
 from chatledger.storage.rows.encryption import Tenant
 
 CALLS = 40
@@ -95,7 +95,7 @@ def parts() -> Stages:
     seen = Preflight(True, None, 0, 0, Tip(), 1)
     requests = [make_request(terms, "parts", turn.models) for turn in given]
     planned = [plan_on_cached_tip(one, seen) for one in requests]
-    plans = [one for one in planned if isinstance(one, Plan)]
+    plans = [one for one in planned if one is not None]
 
     async def request(number: int) -> object:
         return make_request(terms, "parts", given[number].models).bytes

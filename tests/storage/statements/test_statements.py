@@ -11,7 +11,7 @@ from tests.conftest import Database
 from tests.storage.statements.files import COMMAND, stored, written
 from tests.storage.statements.scene import KINDS
 
-CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
+WALK = Path(__file__).parents[3] / "docs" / "contribute" / "append-and-history.md"
 
 
 @pytest.fixture(params=KINDS)
@@ -32,7 +32,7 @@ async def test_the_files_have_what_is_sent(kind: str, database: Database) -> Non
 
 
 def test_the_walk_through_the_statements_names_files_and_what_they_have() -> None:
-    walk = CONTRIBUTING.read_text(encoding="utf-8").partition("## The statements")[2].partition("\n## ")[0]
+    walk = WALK.read_text(encoding="utf-8").partition("## The statements")[2].partition("\n## ")[0]
     names = set(re.findall(r"`(\w+)\.sql`", walk))
     assert len(names) > 5
     assert names - stored("postgresql").keys() == set()

@@ -68,20 +68,6 @@ class Attempted:
     now: Preflight | None = None
 
 
-class NothingToWrite:
-    """The batch is empty, and there is no partial message to interrupt."""
-
-
-class LiveDraft:
-    """The message at the end is partial, its writer holds the lease, and the caller does not interrupt it."""
-
-
-class NeedsPreflight:
-    """The cached tip does not let the append through. That is no reason to refuse the append: no preflight has looked
-    for its ids yet, and the tip may have moved.
-    """
-
-
 def attempt(
     sql: WriteSql, request: AppendRequest, *, lock: bool = False, seen: Preflight | None = None
 ) -> Attempted | TryAgain:
@@ -120,10 +106,10 @@ def attempt(
         replayed = load_replay(sql, request, replay)
         return replayed if isinstance(replayed, TryAgain) else Attempted(replayed)
     plan = _planned(request, seen) if request.after is None else _plan_after(sql, request, seen)
-    if isinstance(plan, NothingToWrite):
-        return Attempted(_unchanged(request, seen))
-    if isinstance(plan, LiveDraft):
+    if plan is None and request.messages:
         raise _draft_live(sql, request, seen)
+    if plan is None:
+        return Attempted(_unchanged(request, seen))
     if (interrupted_seq := plan.judgement.interrupted) is not None:
         plan = replace(plan, run_end=find_run_end(sql, request, plan.branch, interrupted_seq))
     return write_plan(sql, plan, seen, locked=lock)
@@ -149,16 +135,18 @@ def _log_takeover(request: AppendRequest, seen: Preflight, what: str) -> None:
         _log.info("%s the partial message %s of branch %s of thread %s, which its writer abandoned", *place)
 
 
-def plan_on_cached_tip(request: AppendRequest, cached: Preflight) -> Plan | NeedsPreflight:
+def plan_on_cached_tip(request: AppendRequest, cached: Preflight) -> Plan | None:
+    """None if the cached tip does not let the append through. That is no reason to refuse the append: no preflight has
+    looked for its ids yet, and the tip may have moved.
+    """
     if request.after is not None:  # the preflight looks up its place
-        return NeedsPreflight()
+        return None
     if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
-        return NeedsPreflight()
+        return None
     try:
-        plan = plan_append(request, cached) if request.messages else None  # an empty batch has no guard
+        return plan_append(request, cached) if request.messages else None  # an empty batch has no guard
     except ChatLedgerError:
-        return NeedsPreflight()
-    return plan if isinstance(plan, Plan) else NeedsPreflight()
+        return None
 
 
 def attempt_locked(sql: WriteSql, request: AppendRequest) -> Appended:
@@ -172,11 +160,11 @@ def attempt_locked(sql: WriteSql, request: AppendRequest) -> Appended:
     return outcome.appended
 
 
-def _planned(request: AppendRequest, seen: Preflight) -> Plan | NothingToWrite | LiveDraft:
+def _planned(request: AppendRequest, seen: Preflight) -> Plan | None:
     """The plan; made in a thread where many calls are open, since each result looks through them."""
     many = seen.tip is not None and len(seen.tip.open_calls) > _MANY_CALLS
 
-    def plan() -> Plan | NothingToWrite | LiveDraft:
+    def plan() -> Plan | None:
         return plan_append(request, seen)
 
     return apart_from_loop(plan) if many else plan()
@@ -185,25 +173,29 @@ def _planned(request: AppendRequest, seen: Preflight) -> Plan | NothingToWrite |
 _MANY_CALLS = 100
 
 
-def plan_append(request: AppendRequest, seen: Preflight) -> Plan | NothingToWrite | LiveDraft:
-    """Judge the append on the preflight, and plan its write. It does not use the database."""
+def plan_append(request: AppendRequest, seen: Preflight) -> Plan | None:
+    """Judge the append on the preflight, and plan its write. It does not use the database.
+
+    None if an empty batch finds no partial message to interrupt, or if another batch finds one whose writer holds the
+    lease and which the caller does not interrupt.
+    """
     branch, tip = _require_branch(request, seen)
     interrupts = tip.partial_seq is not None
     if not request.messages and not (interrupts and request.interrupt):
-        return NothingToWrite()
+        return None
     if interrupts and not request.interrupt and is_live(tip):
-        return LiveDraft()
+        return None
     return _plan(request, seen, branch, tip)
 
 
-def _plan_after(sql: WriteSql, request: AppendRequest, seen: Preflight) -> Plan | NothingToWrite | LiveDraft:
-    """The plan of an append after an earlier message. The plan makes a branch if messages follow that one."""
+def _plan_after(sql: WriteSql, request: AppendRequest, seen: Preflight) -> Plan | None:
+    """As `plan_append`, after an earlier message. The plan makes a branch if messages follow that one."""
     _require_branch(request, seen)
     cut = find_cut(sql, request, seen)
     if cut is None:
         return plan_append(request, seen)
     if not request.messages:
-        return NothingToWrite()
+        return None
     return _plan(request, seen, *branch_off(sql, request, seen, cut))
 
 

@@ -107,7 +107,7 @@ def plan_group(requests: Sequence[AppendRequest], cache: TipCache) -> Planned:
             continue
         planned.taken.setdefault(key, (request, seen))
         plan = None if planned.has_key_of(request) else plan_on_cached_tip(request, seen)
-        if isinstance(plan, Plan) and plan.is_plain:
+        if plan is not None and plan.is_plain:
             planned.add(index, plan, seen)
         else:
             planned.tips[key] = request, seen

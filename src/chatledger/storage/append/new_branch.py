@@ -37,9 +37,9 @@ def find_other_branch(request: AppendRequest, seen: Preflight) -> int | None:
 
 def find_elsewhere(request: AppendRequest, seen: Preflight) -> int | None:
     """The branch that stores the message, if the call names no branch and the active one does not have the message."""
-    if seen.after is None or seen.after.place is None or request.branch is not None or request.expected is not None:
+    if seen.after is None or request.branch is not None or request.expected is not None:
         return None
-    branch, seq = seen.after.place
+    branch, seq = seen.after
     return None if stands_on(seen.path, branch, seq) else branch
 
 
@@ -67,10 +67,9 @@ def find_cut(sql: WriteSql, request: AppendRequest, seen: Preflight) -> Cut | No
 def _position(request: AppendRequest, seen: Preflight) -> int:
     """The seq of the message on the branch; 0 is the place before the first message."""
     assert request.after is not None
-    assert seen.after is not None
     if isinstance(request.after.message, int):
         return request.after.message
-    place = seen.after.place
+    place = seen.after
     if place is None or not stands_on(seen.path, *place):
         elsewhere = "" if place is None else f"on branch {seen.branch}; the message is on branch {place[0]}"
         raise _not_found(request, seen, None if place is None else place[1], elsewhere)
@@ -107,10 +106,9 @@ def branch_off(sql: WriteSql, request: AppendRequest, seen: Preflight, cut: Cut)
     """The number of the new branch, the tip that the batch is judged on, and the branch that the write makes."""
     assert seen.tip is not None
     assert seen.branch is not None
-    assert seen.after is not None
     window = Window(request.tenant, request.thread, request.thread_id, seen.branch)
     path = Path(seen.branch, seen.tip.last_seq, list(seen.path), seen.stamp, seen.absent)
-    number = seen.after.last_branch + 1
+    number = seen.last_branch + 1
     lineage = write_lineage(forked(path.segments, number, cut.at))
     absent = None if seen.absent is None else cut.absent
     new = NewBranch(lineage, seen.branch, seen.active_branch, new_stamp(), absent)

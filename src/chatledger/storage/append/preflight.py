@@ -15,7 +15,7 @@ from typing import Any
 from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
-from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.request import After, AppendRequest
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window_request import branch_column
@@ -90,16 +90,6 @@ ORDER BY b.branch <> {_ACTIVE}, b.branch FOR UPDATE
 
 
 @dataclass(slots=True)
-class PreflightAfter:
-    """The facts that a preflight read for an append `after` a message. `place` is the (branch, seq) of the message that
-    the append names by its id. `last_branch` is the highest number of a branch.
-    """
-
-    last_branch: int
-    place: tuple[int, int] | None = None
-
-
-@dataclass(slots=True)
 class Preflight:
     """The facts that a preflight read. `found` maps a stored message id to (branch, seq). `tip` is None if the branch
     does not exist. `path` is the lineage of the branch, read only if an id was found, or for an append `after` a
@@ -108,6 +98,9 @@ class Preflight:
     the thread was ever removed, so that the append looks for an id in `messages` only. `user_id` is the thread's user
     as stored, who never changes. `hidden`: the thread belongs to a user other than the caller's, so this call does not
     find it. `run` is a run of the thread that exists.
+
+    Only for an append after a message: `after` is the (branch, seq) of the message that it names by its id, and
+    `last_branch` is the highest number of a branch.
     """
 
     thread_exists: bool
@@ -121,7 +114,8 @@ class Preflight:
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     touched: datetime | None = None
     absent: int | None = None
-    after: PreflightAfter | None = None
+    after: tuple[int, int] | None = None
+    last_branch: int = 0
     user_id: str | None = None
     hidden: bool = False
     run: str | None = None
@@ -157,7 +151,8 @@ def read_preflight(request: AppendRequest, rows: Sequence[Row]) -> Preflight:
         if branch is not None and type(number) is not int:
             raise damaged_cell(branches, name, {"thread_id": request.thread_id, "branch": branch})
     found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
-    after = None if request.after is None else _read_after(request, rows[0], found)
+    after = None if request.after is None else _take_after(request.after, request, found)
+    with_path = found or request.after is not None
     return Preflight(
         thread_exists=True,
         rules=rules,
@@ -165,11 +160,12 @@ def read_preflight(request: AppendRequest, rows: Sequence[Row]) -> Preflight:
         branch=branch,
         tip=None if branch is None else read_tip(request.thread_id, branch, *tip),
         stamp=stamp,
-        path=read_lineage(lineage, request.thread_id, branch) if (found or after) and branch is not None else (),
+        path=read_lineage(lineage, request.thread_id, branch) if with_path and branch is not None else (),
         forked=bool(forked),
         found=found,
         absent=absent,
         after=after,
+        last_branch=0 if request.after is None else rows[0][0] or 0,
         user_id=user_id,
     )
 
@@ -182,14 +178,12 @@ def _with_after(request: AppendRequest) -> list[str]:
     return request.message_ids
 
 
-def _read_after(request: AppendRequest, row: Row, found: dict[str, tuple[int, int]]) -> PreflightAfter:
+def _take_after(after: After, request: AppendRequest, found: dict[str, tuple[int, int]]) -> tuple[int, int] | None:
     """Take the message that the batch follows out of the messages that the preflight found."""
-    assert request.after is not None
-    named = request.after.message
-    place = named if isinstance(named, tuple) else None
-    if isinstance(named, str):
-        place = found.get(named) if named in request.message_ids else found.pop(named, None)
-    return PreflightAfter(row[0] or 0, place)
+    if isinstance(after.message, str):
+        take = found.get if after.message in request.message_ids else found.pop
+        return take(after.message, None)
+    return after.message if isinstance(after.message, tuple) else None
 
 
 def read_tip(

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from chatledger.models.json import dumps
 from chatledger.rules import Judgement, Tip
 from chatledger.storage.append import kv
 from chatledger.storage.append.guarded_write import KEYS, TABLES, Guard, GuardedWrite, Step, write_by_table
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.errors import foreign_run, is_key, run_conflict
+from chatledger.storage.append.run_conflict import refuse_foreign_run
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.rows.encrypted import UNLESS_ENCRYPTED
 from chatledger.storage.rows.encryption import Tenant
@@ -124,7 +123,7 @@ def write(sql: WriteSql, plan: Plan, *, locked: bool = False) -> Written | TryAg
     try:
         written = _write_by_table(sql, plan) if sql.by_table else read_written(sql.fetch(*one_statement(plan, apart)))
     except Exception as error:
-        _raise_run_conflict_here(sql, plan, error)
+        refuse_foreign_run(sql, plan.request, error)
         raise
     if apart and isinstance(written, Written):
         write_values(sql, plan.request)
@@ -282,29 +281,3 @@ NEW_BRANCH = Guard(
         f"{_INSERT_BRANCH} VALUES ({', '.join(f':{name}' for name in _BRANCH_TYPES)}) RETURNING 1",
     ),
 )
-
-# --- A run of another thread ------------------------------------------------------------------------------------------
-
-
-def raise_run_conflict(requests: Sequence[AppendRequest], error: Exception) -> None:
-    """Raises RunConflict if that is what the error says."""
-    foreign = foreign_run(error, [run for request in requests for run in request.runs])
-    if foreign is not None:
-        raise run_conflict(foreign) from error
-
-
-_FOREIGN_RUN = (
-    "SELECT run_id FROM {schema}runs"
-    " WHERE tenant_id = :tenant AND thread_id <> :thread AND run_id IN (SELECT value FROM json_each(:runs))"
-)
-
-
-def _raise_run_conflict_here(sql: WriteSql, plan: Plan, error: Exception) -> None:
-    request = plan.request
-    if sql.dialect == "postgresql":
-        raise_run_conflict([request], error)
-    elif request.runs and is_key(error):  # SQLite does not say which foreign key failed
-        place = {"tenant": request.tenant.key, "thread": request.thread, "runs": dumps(request.runs)}
-        foreign = sql.fetch(_FOREIGN_RUN, place)
-        if foreign:
-            raise run_conflict(foreign[0][0]) from error

@@ -33,13 +33,13 @@ from chatledger.storage.append.attempt import (
 from chatledger.storage.append.create import creating_statement, new_thread, read_created
 from chatledger.storage.append.preflight import Preflight, preflight
 from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.run_conflict import raise_run_conflict
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import (
     Plan,
     TryAgain,
     Written,
     one_statement,
-    raise_run_conflict,
     read_written,
     write,
 )
@@ -160,7 +160,7 @@ class PostgresqlAppend:
         cached = self._tips.take(request) if first else None
         if cached is not None:
             plan = await _apart(request, plan_on_cached_tip, request, cached)
-            if isinstance(plan, Plan):
+            if plan is not None:
                 progress.guard = plan.stamp
                 with suppress(RunConflict, VersionConflict):  # an attempt with a preflight raises it if it is real
                     written = await self._write_plan(plan, progress)
@@ -182,7 +182,7 @@ class PostgresqlAppend:
         """
         seen = new_thread(request)
         plan = await _apart(request, plan_on_cached_tip, request, seen)
-        if not isinstance(plan, Plan):
+        if plan is None:
             return None
         progress.guard = NO_THREAD
         statement = await _apart(request, creating_statement, plan)

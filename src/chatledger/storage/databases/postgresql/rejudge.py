@@ -17,7 +17,6 @@ from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.replay import find_replay, replay_plainly
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import BranchKey, TipCache, branch_key
-from chatledger.storage.append.write import Plan
 from chatledger.storage.databases.postgresql.looks import Looks
 
 Outcome = Appended | ChatLedgerError
@@ -73,7 +72,7 @@ def _judge(rejudged: Rejudged, index: int, request: AppendRequest, looks: Looks)
                 rejudged.replays[index] = replayed
             return replayed is not None
         plan = plan_append(request, before)
-        if not isinstance(plan, Plan) or not plan.is_plain:
+        if plan is None or not plan.is_plain:
             return False
         looks.refuse_foreign_run(request)
     except ChatLedgerError as error:

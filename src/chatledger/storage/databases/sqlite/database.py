@@ -25,7 +25,7 @@ from chatledger.storage.append.guarded_write import write_by_table
 from chatledger.storage.append.preflight import Preflight
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.append.write import Plan, TryAgain, guarded
+from chatledger.storage.append.write import TryAgain, guarded
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.loops.loop_thread import until_ended
 from chatledger.storage.databases.sqlite.writer import RunAgain, SqliteWriter
@@ -120,7 +120,7 @@ class SqliteDatabase(OpenDatabase):
         """
         cached = self._tips.take(request)
         plan = None if cached is None else plan_on_cached_tip(request, cached)
-        if cached is None or not isinstance(plan, Plan):
+        if cached is None or plan is None:
             done = attempt(sql, request)
         else:
             try:
