@@ -155,11 +155,15 @@ def _connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connectio
         check_same_thread=False,  # one thread may open or use it and another close it, but never at the same time
         cached_statements=256,
     )
-    for pragma in (PAGE_SIZE, UNTRUSTED, *sqlite_pragmas(timeout)):
-        if "journal_mode" not in pragma:
-            connection.execute(pragma)
-        elif not read_only:
-            _set_journal(connection, pragma, timeout)
+    try:
+        for pragma in (PAGE_SIZE, UNTRUSTED, *sqlite_pragmas(timeout)):
+            if "journal_mode" not in pragma:
+                connection.execute(pragma)
+            elif not read_only:
+                _set_journal(connection, pragma, timeout)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
