@@ -5,6 +5,7 @@ from __future__ import annotations
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.pool import NullPool
 
 from chatledger.admin import migrate
 from chatledger.storage.schema.tables import SCHEMA, metadata
@@ -17,7 +18,7 @@ from tests.migrations.catalog import read_catalog
 def pending(database: Database) -> list[object]:
     if database.kind == "postgresql":
         return connected(database, compare)
-    engine = create_engine("sqlite://")  # a file has no schemas, but it can be attached as one
+    engine = create_engine("sqlite://", poolclass=NullPool)  # a file has no schemas, but it can be attached as one
     with engine.connect() as connection:
         connection.execute(text("ATTACH :path AS chatledger"), {"path": database.url})
         return compare(connection)
