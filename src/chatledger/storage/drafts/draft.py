@@ -5,8 +5,9 @@ in memory and writes them once enough bytes or enough time have passed. So a pro
 last interval. Each write renews the lease, without which the message counts as abandoned. If nothing is fed for a
 while, a task renews the lease.
 
-The writes on the way hold the texts, the reasoning and the calls. The last write holds what an append of the provider's
-whole response would store: the response is assembled from its events, and read by the codec that an append uses.
+The last write holds what an append of the provider's whole response would store: the response is assembled from its
+events, and read by the codec that an append uses. The writes on the way hold its texts, its reasoning and its calls, in
+the places where the last write has them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from chatledger.errors import (
     StorageError,
 )
 from chatledger.ids import derived_id
-from chatledger.models import ChatMessage, Delta, Loss, State, Usage
+from chatledger.models import ChatMessage, Delta, Loss, OpaquePart, Part, State, TextPart, Usage
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.json import json_problem
 from chatledger.storage.append.draft_rows import HeldDraft
@@ -256,7 +257,7 @@ class Draft:
             return
         self._require_open()
         async with self._lock:
-            await self._write([self._grown("partial")])
+            await self._write([self._so_far()])
 
     async def complete(
         self, *, response_metadata: dict[str, Any] | None = None, custom_data: dict[str, Any] | None = None
@@ -311,6 +312,35 @@ class Draft:
         }
         return self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
+    def _so_far(self) -> ChatMessage:
+        """The message as a write on the way stores it. Its parts stand where the end will have them, so whoever follows
+        it only sees it grow: the response so far is read by the codec that reads the end. A call is taken as it was
+        fed, since a provider sends `{}` before the arguments. An opaque part is stored when the next one begins, since
+        until then it changes. Of a response that is several messages, this one holds all until the end, so that a
+        process that dies leaves all of it.
+        """
+        grown = self._grown("partial")
+        decoded, _ = self._decoded() or ((), ())
+        if not decoded or decoded[0].role != grown.role:
+            return grown
+        first, content = decoded[0], decoded[0].content
+        if len(decoded) > 1:
+            content = [part for message in decoded for part in _parts_of(message.content)]
+        if isinstance(content, list) and content and isinstance(content[-1], OpaquePart):
+            content = content[:-1] or None
+        return grown.model_copy(update={"content": content, "reasoning": first.reasoning})
+
+    def _decoded(self) -> tuple[Sequence[ChatMessage], Sequence[Loss]] | None:
+        """The messages of the response so far, and its losses. None if more was fed than its events, or if they cannot
+        be read.
+        """
+        if self._source is None or not self._only_events:
+            return None
+        try:
+            return self._source.response()
+        except DecodeError:
+            return None
+
     def _final(self, state: State, fields: dict[str, Any]) -> list[ChatMessage]:
         """The messages to be stored in the end. The last one has the state, all before it are complete."""
         own, *following = self._response(state)
@@ -325,12 +355,10 @@ class Draft:
         """The messages that an append of the whole response would store, if the draft was fed with nothing but the
         response's events. Otherwise all that was fed, after what was stored, as one message.
         """
-        if self._source is None or not self._only_events:
+        response = self._decoded()
+        if response is None:
             return [self._grown(state)]
-        try:
-            decoded, self.losses = self._source.response()
-        except DecodeError:
-            return [self._grown(state)]
+        decoded, self.losses = response
         own, following = self._opened, decoded
         if decoded and decoded[0].role == own.role:
             first, *following = decoded
@@ -376,7 +404,7 @@ class Draft:
         try:
             async with self._lock:
                 if not self._finished:
-                    await self._write([self._grown("partial")])
+                    await self._write([self._so_far()])
             self._failure = None
         except ChatLedgerError as error:
             self._failure = error
@@ -428,6 +456,10 @@ class Draft:
         if keeper is not None and not keeper.done() and keeper is not asyncio.current_task():
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
+
+
+def _parts_of(content: str | Sequence[Part] | None) -> Sequence[Part]:
+    return [TextPart(text=content)] if isinstance(content, str) else content or ()
 
 
 def _following_id(first: ChatMessage, index: int) -> str:
