@@ -2,7 +2,7 @@
 
     python -m tests.postgres --durable python -m benchmarks.encryption
 
-prints the ratios of docs/guides/encryption.md, and the bytes of a turn.
+prints the ratios of docs/contribute/cells.md, and the bytes of a turn.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ Each message is written once, stays valid, and can be read in any supported fram
 
 These are the names that programs write. `chatledger.types` has the values that calls return, `chatledger.errors` the
 errors, `chatledger.admin` the functions of administration. The names in `__all__` of these modules are the public
-interface, and for the author of a format those that docs/guides/write-a-format.md names; everything else may change in
-any release. `__version__` is the release.
+interface, and for the author of a format those that docs/contribute/write-a-format.md names; everything else may change
+in any release. `__version__` is the release.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,4 +25,11 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    return fill(page.file.src_uri, markdown)
+    """Fills the parts of a page. The `options` of its head are those of each directive that has none of its own."""
+    options = "".join(f"      {name}: {json.dumps(value)}\n" for name, value in page.meta.get("options", {}).items())
+    text = (
+        re.sub(r"^(::: \S+\n)(?!    )", rf"\1    options:\n{options}", markdown, flags=re.MULTILINE)
+        if options
+        else markdown
+    )
+    return fill(page.file.src_uri, text)

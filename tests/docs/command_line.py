@@ -35,42 +35,27 @@ def described() -> str:
     return "\n\n".join(_command(*found) for found in commands())
 
 
-def index() -> str:
-    rows = [
-        f"| [`{words}`](#{words.replace(' ', '-')}) | {_sentence(command.help)} |" for words, command, _ in commands()
-    ]
-    return "\n".join(["| command | does |", "|---|---|", *rows])
-
-
-def _sentence(text: str) -> str:
-    """The first sentence of a help text."""
-    first = " ".join(text.split("\n\n")[0].split())
-    return _cell(re.split(r"(?<=\.)\s", first)[0])
-
-
 def shared() -> str:
     _, command, context = next(found for found in commands() if found[0] == "threads")
     root = context.parent.command
-    rows = [_row(one, context) for one in command.get_params(context) if one.opts[0] in SHARED]
+    items = [_item(one, context) for one in command.get_params(context) if one.opts[0] in SHARED]
     before = [
-        _row(one, context.parent) for one in root.get_params(context.parent) if one.opts[0] in ("--keys", "--version")
+        _item(one, context.parent) for one in root.get_params(context.parent) if one.opts[0] in ("--keys", "--version")
     ]
-    return "\n".join(["| option | |", "|---|---|", *rows, *before])
+    return "\n".join([*items, *before])
 
 
 def _command(words: str, command: Any, context: Any) -> str:
     paragraphs = [" ".join(one.split()) for one in inspect.cleandoc(command.help).split("\n\n")]
     params = command.get_params(context)
-    own = [_row(one, context) for one in params if one.name != "help" and one.opts[0] not in SHARED]
-    table = ["\n".join(["| argument or option | |", "|---|---|", *own])] if own else []
-    also = [f"`{one.opts[0]}`" for one in params if one.opts[0] in SHARED]
-    usage = re.sub(r"[{}]", "", command.get_usage(context).removeprefix("Usage: "))
+    own = [_item(one, context) for one in params if one.name != "help" and one.opts[0] not in SHARED]
+    taken = {one.opts[0] for one in params}
+    refused = [f"`{option}`" for option in SHARED if option not in taken]
     parts = [
         f"### {words}",
-        f"```text\n{' '.join(usage.split())}\n```",
         *map(_paragraph, paragraphs),
-        *table,
-        f"Shared options: {', '.join(also)}.",
+        *(["\n".join(own)] if own else []),
+        *([f"Takes no {', '.join(refused)}."] if refused else []),
     ]
     return "\n\n".join(parts)
 
@@ -80,12 +65,12 @@ def _paragraph(text: str) -> str:
     return f"{example}`{command}`" if example and not said else _marked(text)
 
 
-def _row(param: Any, context: Any) -> str:
+def _item(param: Any, context: Any) -> str:
     name, text = param.get_help_record(context)
     for kind, word in _KINDS:
         name = name.replace(kind, word)
     name = re.sub(r"<([^>]*)>", r"\1", name) if param.param_type_name == "option" else name.partition(" ")[0]
-    return f"| `{_cell(name)}` | {_cell(_marked(_spelled_out(text)))} |"
+    return f"- `{name}`: {_marked(_spelled_out(text))}"
 
 
 def _spelled_out(text: str) -> str:
@@ -111,10 +96,6 @@ def _bounds(bound: str) -> str:
     return f"{bound.replace('x>=', 'At least ').replace('x<=', 'At most ')}."
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def _marked(text: str) -> str:
     """The text with its options and JSON as code."""
     pieces = text.split("`")
@@ -122,4 +103,4 @@ def _marked(text: str) -> str:
     return "`".join(piece if number % 2 else options.sub(r"`\1`", piece) for number, piece in enumerate(pieces))
 
 
-TABLES = {"index": index, "shared": shared, "commands": described}
+TABLES = {"shared": shared, "commands": described}

@@ -21,6 +21,7 @@ CONTRIBUTORS = DOCS / "contribute"
 """Pages about the code and its measurements: their facts change with each run."""
 
 _BLOCK = re.compile(r"^( *)```.*?\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _SPAN = re.compile(r"`([^`]+)`")
 _UNITS = (
     "bytes|KiB|MiB|GiB|characters|levels|ms|milliseconds|s|seconds|minutes|hours|days|connections|messages|threads|rows"
@@ -63,9 +64,10 @@ def before() -> list[str]:
 
 
 def lost(known: list[str], texts: list[str]) -> list[str]:
-    """The facts that stand neither as code, nor in code, nor as a number in any of the texts."""
+    """The facts that stand neither as code, nor in code or a heading, nor as a number in any of the texts."""
     today = {fact for text in texts for fact in facts(text)}
-    code = "\n".join([*today, *(_one_line(block) for text in texts for _, block in _BLOCK.findall(text))])
+    blocks = (_one_line(block) for text in texts for _, block in _BLOCK.findall(text))
+    code = "\n".join([*today, *blocks, *(heading for text in texts for heading in _HEADING.findall(text))])
     return [fact for fact in known if fact not in today and not _within(fact, code)]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from starlette.requests import Request
 
-from chatledger import Ledger
+from chatledger import Ledger, errors
 from chatledger.server import Caller, create_app
 from chatledger.server.openapi import TAGS
 from chatledger.server.problems import TITLES, TITLES_OF_ERRORS
@@ -48,11 +49,24 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield from sorted(found, key=lambda one: list(TAGS).index(one[2]["tags"][0]))
 
 
-def index() -> str:
-    rows = [
-        f"| `{method} {path}` | [`{one['operationId']}`](#{one['operationId']}) |" for method, path, one in operations()
-    ]
-    return "\n".join(["| route | operation |", "|---|---|", *rows])
+@cache
+def shared() -> Sequence[str]:
+    """The items of parameters that three operations or more take: one of each name, the one of most operations."""
+    rows = Counter(_item(one) for _, _, operation in operations() for one in operation.get("parameters", ()))
+    names: dict[str, str] = {}
+    for row, count in rows.most_common():
+        if count >= 3:
+            names.setdefault(row.split("`")[1], row)
+    return [*names.values()]
+
+
+def parameters() -> str:
+    return "\n".join(shared())
+
+
+def _item(parameter: dict[str, Any]) -> str:
+    name, place, said = parameter["name"], parameter["in"], parameter["description"]
+    return f"- `{name}`{'' if place == 'query' else f' ({place})'}: {_type(parameter['schema'])}. {said}"
 
 
 def described() -> str:
@@ -69,12 +83,13 @@ def described() -> str:
 
 
 def _takes(operation: dict[str, Any]) -> Iterator[str]:
-    rows = [
-        f"| `{one['name']}` | {one['in']} | {_type(one['schema'])} | {one['description']} |"
-        for one in operation.get("parameters", ())
-    ]
+    taken = operation.get("parameters", ())
+    rows = [row for row in map(_item, taken) if row not in shared()]
     if rows:
-        yield "\n".join(["| parameter | in | type | |", "|---|---|---|---|", *rows])
+        yield "\n".join(rows)
+    also = [f"`{one['name']}`" for one in taken if _item(one) in shared()]
+    if also:
+        yield f"{'Takes also' if rows else 'Takes'} {', '.join(also)}."
     if "requestBody" in operation:
         yield f"Body: {_type(operation['requestBody']['content']['application/json']['schema'])}."
 
@@ -85,7 +100,7 @@ def _returns(operation: dict[str, Any]) -> str:
         if status != "default":
             [(media, content)] = response["content"].items()
             type_ = "events, each with a ThreadChange" if media == "text/event-stream" else _type(content["schema"])
-            said.append(f"{status} with {type_}")
+            said.append(type_ if status == "200" else f"{status} with {type_}")
     return f"Returns {', or '.join(said)}."
 
 
@@ -122,21 +137,28 @@ def bodies() -> str:
     for name in sorted(_own()):
         required = schemas[name].get("required", ())
         rows = [
-            f"| `{field}` | {_type(said)}{', required' if field in required else ''} | {said['description']} |"
+            f"- `{field}`: {_type(said)}{', required' if field in required else ''}. {said['description']}"
             for field, said in schemas[name]["properties"].items()
         ]
         parts += [f"### {name}", " ".join(schemas[name]["description"].split())]
-        parts.append("\n".join(["| field | type | |", "|---|---|---|", *rows]))
+        parts.append("\n".join(rows))
     return "\n\n".join(parts)
 
 
 def problems() -> str:
-    of_library = [(kind.__name__, getattr(kind, "_status", 500), title) for kind, title in TITLES_OF_ERRORS.items()]
-    of_server = [(name, status, TITLES[name]) for name, status in _STATUS.items()]
-    rows = [f"| {status} | `{name}` | {title} |" for name, status, title in sorted(of_library, key=lambda row: row[1])]
-    own = [f"| {status} | `{name}` | {title} |" for name, status, title in sorted(of_server, key=lambda row: row[1])]
-    head = ["| status | `type` | title |", "|---|---|---|"]
-    return "\n".join([*head, *rows]) + "\n\nThe server itself has these:\n\n" + "\n".join([*head, *own])
+    """Those of the server itself; the page of errors has the status of each error of the library."""
+    named = [(_STATUS[name], name, TITLES[name]) for name in _STATUS]
+    raised = [
+        (getattr(kind, "_status", 500), kind.__name__, title)
+        for kind, title in TITLES_OF_ERRORS.items()
+        if not _of_library(kind)
+    ]
+    rows = [f"| {status} | `{name}` | {title} |" for status, name, title in sorted([*named, *raised])]
+    return "\n".join(["| status | `type` | title |", "|---|---|---|", *rows])
 
 
-TABLES = {"routes": index, "operations": described, "bodies": bodies, "problems": problems}
+def _of_library(kind: type) -> bool:
+    return getattr(errors, kind.__name__, None) is kind
+
+
+TABLES = {"parameters": parameters, "operations": described, "bodies": bodies, "problems": problems}

@@ -31,8 +31,8 @@ def navigation() -> Iterator[tuple[tuple[str, ...], str, str]]:
 
 
 def text_of(page: Path) -> str:
-    """The Markdown of a page, with the file that it includes."""
-    text = page.read_text(encoding="utf-8")
+    """The Markdown of a page without its head, with the file that it includes."""
+    text = re.sub(r"\A---\n.*?\n---\n", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     return re.sub(r"^--8<-- \"(.*?)\"$", lambda found: (ROOT / found[1]).read_text(encoding="utf-8"), text, flags=re.M)
 
 

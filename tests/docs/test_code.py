@@ -14,7 +14,7 @@ NEED_FRAMEWORKS = ("agent-framework", "google-adk", "langchain", "pydantic-ai")
 ELSEWHERE = {
     "guides/adapters": "tests/adapters, with the frameworks",
     "guides/openai-conversations.md": "tests/server/conversations/test_guide.py, with a server",
-    "guides/write-a-format.md": "tests/formats/test_write_a_format.py",
+    "contribute/write-a-format.md": "tests/formats/test_write_a_format.py",
     **{f"reference/formats/{name}.md": "tests/adapters/test_format_pages.py" for name in NEED_FRAMEWORKS},
 }
 """Pages whose blocks other tests run."""

@@ -1,21 +1,16 @@
-"""The pages list encrypted columns, schema revisions and the columns of views. Each list matches the schema."""
+"""The pages list encrypted columns and schema revisions. Each list matches the schema."""
 
 from __future__ import annotations
 
 import re
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 
-from chatledger.admin import migrate
 from chatledger.storage.rows.encryption import ENCRYPTED
-from chatledger.storage.schema.views import VIEWS
 from tests.docs.parts import DOCS, ROOT
 
 
 def rows(page: str, heading: str) -> dict[str, list[str]]:
     """The rows of the first table below a heading: the first cell, without backticks, and the others."""
-    text = (DOCS / "guides" / page).read_text(encoding="utf-8")
+    text = (DOCS / page).read_text(encoding="utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     lines = re.findall(r"^\| (.*) \|$", section, re.MULTILINE)[1:]
     cells = [re.split(r" *\| ", f"{line} ") for line in lines]
@@ -23,7 +18,7 @@ def rows(page: str, heading: str) -> dict[str, list[str]]:
 
 
 def test_the_encrypted_columns() -> None:
-    told = rows("encryption.md", "Encrypted columns")
+    told = rows("contribute/cells.md", "Encrypted columns")
     columns = {table: re.sub(r" \(.*?\)", "", cells[0]).split(", ") for table, cells in told.items()}
     assert {table: set(names) for table, names in columns.items()} == {
         table: set(names) for table, names in ENCRYPTED.items()
@@ -32,11 +27,4 @@ def test_the_encrypted_columns() -> None:
 
 def test_the_revisions() -> None:
     revisions = sorted(path.name.partition("_")[0] for path in (ROOT / "migrations" / "versions").glob("[0-9]*.py"))
-    assert list(rows("migrations.md", "Revisions")) == revisions
-
-
-def test_the_columns_of_the_views(tmp_path: Path) -> None:
-    migrate(tmp_path / "new.db")
-    with closing(sqlite3.connect(tmp_path / "new.db")) as file:
-        columns = {view: [row[1] for row in file.execute(f"PRAGMA table_info({view})")] for view in VIEWS}
-    assert {view: cells[1].split(", ") for view, cells in rows("sql.md", "The views").items()} == columns
+    assert list(rows("contribute/tables.md", "Revisions")) == revisions

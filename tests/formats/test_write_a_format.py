@@ -1,4 +1,4 @@
-"""The format of docs/guides/write-a-format.md, as its author's package would have it, works wherever ours do."""
+"""The format of docs/contribute/write-a-format.md, as its author's package would have it, works wherever ours do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chatledger.formats import format_names, get_codec, recognise, register, reg
 from tests.cli.commands import SOURCE, chatledger
 from tests.formats.packages import make_package
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "write-a-format.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contribute" / "write-a-format.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 EXAMPLE = next(block for block in BLOCKS if "class Acme(Codec)" in block)
 CHECK = next(block for block in BLOCKS if "check_format" in block)

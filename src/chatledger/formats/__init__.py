@@ -1,6 +1,6 @@
 """Formats: the shapes in which providers and frameworks write messages.
 
-docs/guides/write-a-format.md shows how to add one. The names here are for its author.
+docs/contribute/write-a-format.md shows how to add one. The names here are for its author.
 """
 
 from chatledger.formats.codec import Codec, Decoded, EarlyCodec, Kind, ModelCodec, Origins, Written

@@ -1,4 +1,4 @@
-"""The interface of a format: a name, `recognises`, `decode` and `encode`. docs/guides/write-a-format.md shows one.
+"""The interface of a format: a name, `recognises`, `decode` and `encode`. docs/contribute/write-a-format.md shows one.
 
 A codec is pure and works on sequences. It promises two things:
 
