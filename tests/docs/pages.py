@@ -181,7 +181,7 @@ class Reader:
         environment = {**os.environ, **self.environment}
         server = self.servers.enter_context(subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL))
         self.servers.callback(server.terminate)
-        for _ in range(300):
+        for _ in range(1000):  # a busy machine takes long to start one
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             assert server.poll() is None, f"{command} did not start"
