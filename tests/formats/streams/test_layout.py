@@ -167,7 +167,7 @@ async def streamed(ledger: Ledger, provider: Any, events: list[Object]) -> tuple
     await ledger.threads.create("t", rules="lenient")
     seen: Places = {}
     changes: list[str] = []
-    async with ledger.messages.stream("t", format=provider, pace=Pace(interval=0, size=1)) as draft:
+    async with ledger.messages.stream("t", format=provider, pace=Pace(interval=3_600, lease=7_200)) as draft:
         for event in events:
             await draft.feed(event)
             await draft.flush()

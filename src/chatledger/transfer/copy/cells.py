@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Boolean, Column, Table
@@ -51,7 +51,7 @@ def _converted(row: Row, conversions: Sequence[tuple[int, Callable[[Any], Any]]]
     return tuple(cells)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _conversions(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
     kinds: dict[type, Callable[[Any], Any]] = {Moment: from_microseconds, Boolean: bool, ExactDecimal: Decimal}
     return [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Table
@@ -59,7 +59,7 @@ class Range:
         return values if self.high is None else {**values, "high": self.high}
 
 
-@cache
+@lru_cache(maxsize=256)
 def select_rows(part: CopiedPart, table: Table, dialect: str, lacking: frozenset[str], *, bounded: bool) -> str:
     """The rows of a range: its unit, and then the cells. `lacking`: the columns that an older source does not have;
     each is NULL, as after a migration.
@@ -74,7 +74,7 @@ def select_rows(part: CopiedPart, table: Table, dialect: str, lacking: frozenset
     return f"SELECT {unit}, {', '.join(cells)} FROM {source} WHERE {condition}{within} ORDER BY {unit}, {key}"
 
 
-@cache
+@lru_cache(maxsize=256)
 def delete_rows(part: CopiedPart, table: Table) -> str:
     """The rows of a unit."""
     if table is feedback:
@@ -103,7 +103,7 @@ def _within(part: CopiedPart, unit: str, *, bounded: bool) -> str:
     return f" AND {unit} > :low" + (f" AND {unit} <= :high" if bounded else "")
 
 
-@cache
+@lru_cache(maxsize=256)
 def is_there(part: CopiedPart, *, bounded: bool) -> str:
     """Whether a range has any row in the first of its tables that has its own."""
     unit, source, condition = _place(part, part.tables[0])
