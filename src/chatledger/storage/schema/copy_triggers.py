@@ -22,19 +22,16 @@ REFUSAL = (
     "chatledger copy --from URL --to URL --done"
 )
 _EVENTS = {"insert": "NEW", "update": "OLD", "delete": "OLD"}
-
-
-def sqlite_triggers() -> dict[str, str]:
-    """The statement that creates each trigger, by its name. They serve every scope."""
-    return {
-        f"{MARKER}_{table.name}_{event}": (
-            f"CREATE TRIGGER {MARKER}_{table.name}_{event} BEFORE {event.upper()} ON {table.name} WHEN EXISTS ("
-            f"SELECT 1 FROM {MARKER} WHERE scope IN ('', {row}.tenant_id) AND writes = 0"
-            f") BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
-        )
-        for table in INSERTION_ORDER
-        for event, row in _EVENTS.items()
-    }
+SQLITE_TRIGGERS = {
+    f"{MARKER}_{table.name}_{event}": (
+        f"CREATE TRIGGER {MARKER}_{table.name}_{event} BEFORE {event.upper()} ON {table.name} WHEN EXISTS ("
+        f"SELECT 1 FROM {MARKER} WHERE scope IN ('', {row}.tenant_id) AND writes = 0"
+        f") BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
+    )
+    for table in INSERTION_ORDER
+    for event, row in _EVENTS.items()
+}
+"""The statement that creates each trigger, by its name. They serve every scope."""
 
 
 def postgresql_triggers(schema: str, scope: str, source: str) -> Iterator[str]:

@@ -13,14 +13,13 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import URL
 
 from chatledger.errors import StorageError
-from chatledger.storage.schema.copy_triggers import sqlite_triggers
+from chatledger.storage.schema.copy_triggers import SQLITE_TRIGGERS
 from chatledger.storage.schema.tables import metadata
 from chatledger.storage.schema.views import VIEWS, create_view
 from chatledger.storage.upgrade.versions import HEAD, VERSION_TABLE
 
 PARAMETER = "foreign_triggers"
 """The parameter of a URL by which an application allows them: `sqlite:///chat.db?foreign_triggers=allow`."""
-_TRIGGERS = sqlite_triggers()  # of a copy that is under way
 _TABLES = {table.name for table in metadata.tables.values()} | {VERSION_TABLE}
 
 
@@ -42,7 +41,7 @@ def refuse_intruders(intruders: Sequence[str], path: str, url: URL | None) -> No
 
 def _intruder(kind: str, name: str, table: str, sql: str | None, *, is_head: bool) -> Iterator[str]:
     own, on = name.lower(), table.lower()
-    if kind == "trigger" and (on in _TABLES or on in VIEWS) and _words(sql) != _words(_TRIGGERS.get(name)):
+    if kind == "trigger" and (on in _TABLES or on in VIEWS) and _words(sql) != _words(SQLITE_TRIGGERS.get(name)):
         yield f"trigger {name} on {table}"
     elif kind == "view" and own in _TABLES:
         yield f"view {name} in the place of a table"

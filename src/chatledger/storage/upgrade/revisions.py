@@ -9,10 +9,11 @@ from typing import Any
 from alembic import command, context
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
-from chatledger.errors import InvalidArgument
+from chatledger.errors import InvalidArgument, StorageError
 from chatledger.storage.schema import row_security
+from chatledger.storage.schema.copy_triggers import MARKER, REFUSAL
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS
 from chatledger.storage.upgrade.discard import Allowed, require_nothing_lost
@@ -64,6 +65,8 @@ def require_safe(connection: Connection, schema: str | None, to: str, allowed: A
     status = read_status(connection, schema)
     if status.found is None or status.steps is None or status.steps > 0:
         return status
+    if not is_done(status, to) and inspect(connection).has_table(MARKER, schema=schema):
+        raise StorageError(REFUSAL)  # a revision makes tables anew, without the triggers
     if schema is not None:
         require_no_readers(connection, schema, status.found, status.expected if to == "head" else to)
     if _is_down(status, to):

@@ -11,9 +11,9 @@ import re
 from chatledger.errors import StorageError
 from chatledger.storage.schema.copy_triggers import (
     MARKER,
+    SQLITE_TRIGGERS,
     drop_postgresql,
     postgresql_triggers,
-    sqlite_triggers,
 )
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.text import decode_text
@@ -92,7 +92,7 @@ async def clear(side: Side, schema: str, scope: str) -> None:
         if side.dialect == "postgresql":
             await side.execute(f"DROP FUNCTION {{schema}}{MARKER}_refuses()")
         else:
-            for name in sqlite_triggers():
+            for name in SQLITE_TRIGGERS:
                 await side.execute(f"DROP TRIGGER {name}")
         await side.execute(f"DROP TABLE {{schema}}{MARKER}")
 
@@ -100,7 +100,7 @@ async def clear(side: Side, schema: str, scope: str) -> None:
 def _triggers(side: Side, schema: str, scope: str, source: str) -> list[str]:
     if side.dialect == "postgresql":
         return list(postgresql_triggers(schema, scope, source))
-    return [text.replace("CREATE TRIGGER", "CREATE TRIGGER IF NOT EXISTS", 1) for text in sqlite_triggers().values()]
+    return [text.replace("CREATE TRIGGER", "CREATE TRIGGER IF NOT EXISTS", 1) for text in SQLITE_TRIGGERS.values()]
 
 
 async def _filled(side: Side, scope: str) -> str | None:

@@ -20,6 +20,7 @@ from chatledger.storage.drivers.sql import prepare
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import create_postgresql_engine, sqlite_path, without_password
 from chatledger.storage.schema.copy_triggers import SETTING, WRITES
+from chatledger.storage.schema.distribution import SEQUENTIAL
 from chatledger.storage.schema.row_security import MIGRATING
 from chatledger.transfer.copy.cells import Row, columns_of, to_driver
 
@@ -281,12 +282,12 @@ class PostgresqlSide:
 
     @asynccontextmanager
     async def writing(self, writer: str) -> AsyncIterator[None]:
-        async with self._transaction(f"SET LOCAL {SETTING} = '{writer}'"):
+        async with self._transaction(f"{_TO_ALL_SERVERS}; SET LOCAL {SETTING} = '{writer}'"):
             yield
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[None]:
-        async with self._transaction("SET LOCAL lock_timeout = '30s'"):
+        async with self._transaction(_CHANGING):
             yield
 
     @asynccontextmanager
@@ -314,6 +315,11 @@ class PostgresqlSide:
 
 _UNHURRIED = f"SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET {MIGRATING} = 'on'"
 """A copy takes as long as it takes. The owner of the tables sees every tenant's rows, as in a migration."""
+
+
+_TO_ALL_SERVERS = "SET LOCAL citus.propagate_set_commands = 'local'"
+_CHANGING = f"SET LOCAL lock_timeout = '30s'; SET LOCAL citus.enable_unsafe_triggers = on; {SEQUENTIAL}"
+"""Citus asks for these. A plain PostgreSQL accepts the settings too, and does not use them."""
 
 
 def _raise(error: Exception) -> NoReturn:
