@@ -32,7 +32,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted plans test-pgbouncer mutants soak \
+.PHONY: help setup demo service test test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -120,6 +120,9 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 # What these three run takes long, so CI takes a share of it, another one with each commit.
 SHARE ?= 0/1
 MODE = CHATLEDGER_TEST_SHARE=$(SHARE) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-copy: $(READY)  ## Copy 200 random ledgers there and back, and kill copies at ten moments
+	$(BIN)/python -m tests.transfer.copy.long
 
 test-partitioned: $(READY)  ## Run the SHARE (0/1, all) of the storage suite on PostgreSQL that is hash-partitioned by tenant
 	CHATLEDGER_TEST_PARTITIONS=4 $(MODE) -m postgresql tests/storage tests/reports

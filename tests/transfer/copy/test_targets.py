@@ -87,6 +87,19 @@ async def test_the_record_of_encryption_comes_first(database: Database, tmp_path
             await ledger.threads.create("plain")
 
 
+async def test_one_tenant_leaves_what_belongs_to_the_whole_database(database: Database, tmp_path: Path) -> None:
+    source = str(tmp_path / "source.db")
+    migrate(source, encrypted=True)
+    async with Ledger.open(source, encryption=KEYS) as ledger:
+        await ledger.messages.append("t", turn(), create=True)
+    await move(source, database.url, tenant="default")
+    assert not (await asyncio.to_thread(schema_status, database.url)).encrypted
+    async with Ledger.open(database.url) as ledger:
+        await ledger.tenant("other").threads.create("plain")
+        with pytest.raises(EncryptionError):
+            await ledger.threads.create("plain")
+
+
 async def test_a_program_without_the_library_is_kept_out(database: Database, tmp_path: Path) -> None:
     """So is one of an earlier release: the database refuses, and not the library."""
     source = str(tmp_path / "source.db")

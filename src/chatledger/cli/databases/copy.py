@@ -45,7 +45,11 @@ def copy(
         bool, typer.Option("--without-verify", help="With --done: do not compare both databases first.")
     ] = False,
     keep_open_runs: Annotated[
-        bool, typer.Option("--keep-open-runs", help="Leave open runs open, instead of cancelled.")
+        bool,
+        typer.Option(
+            "--keep-open-runs",
+            help="Leave open runs open, instead of cancelled. Give it with each pass and with --done.",
+        ),
     ] = False,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Copy a source without threads over a target that has some.")

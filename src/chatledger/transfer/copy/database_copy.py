@@ -89,7 +89,7 @@ class DatabaseCopy:
     async def run(self) -> None:
         """The source is in its snapshot."""
         self.total = await self._count(self.source.side, threads)
-        recorded = not self.scope and await self._copy_record()
+        recorded = await self._copy_record()
         for tenant in [self.scope] if self.scope else await self._tenants():
             await self._copy_tenant(tenant, recorded=recorded)
         if not self.writes:
@@ -141,9 +141,9 @@ class DatabaseCopy:
                         self.progress(self.done, max(self.done, self.total))
 
     async def _copy_record(self) -> bool:
-        """Copy the record that the whole database is encrypted, and return whether the source has it."""
+        """Return whether the source is recorded as encrypted as a whole. A copy of all tenants copies the record."""
         wanted, recorded_at = [await self._record(side) for side in (self.source.side, self.target)]
-        if wanted is None or recorded_at is not None:
+        if self.scope or wanted is None or recorded_at is not None:
             return wanted is not None
         if self.writes:
             async with self.target.writing(self.source.identity):
@@ -177,7 +177,7 @@ class DatabaseCopy:
             return False
         at, digest, stone = of_source
         if of_target is not None and stones[1].any:
-            stone = of_target[2]
+            stone = of_target[2] or stone
         wanted = (at, digest, stone)
         if wanted == of_target:
             return at is not None
