@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -238,6 +238,14 @@ def _bound(call: Any, scope: Any) -> Any:
     return lambda **options: call(scope, **options)
 
 
+async def _or_error(answer: Awaitable[Any]) -> Any:
+    """The answer, or the text of the error, which is an answer too: of a message that its branch gave up."""
+    try:
+        return await answer
+    except ChatLedgerError as error:
+        return f"{type(error).__name__}: {error}"
+
+
 async def _of_thread(ledger: Ledger, thread_id: str) -> AsyncIterator[tuple[tuple[str, ...], Any]]:
     branches = await ledger.branches.list(thread_id)
     yield ("branches",), branches
@@ -248,10 +256,8 @@ async def _of_thread(ledger: Ledger, thread_id: str) -> AsyncIterator[tuple[tupl
             if message.message_id:
                 place = message.message_id
                 yield ("revisions", str(branch.branch), place), await ledger.messages.revisions(thread_id, message)
-                yield (
-                    ("alternatives", str(branch.branch), place),
-                    await ledger.messages.alternatives(thread_id, message),
-                )
+                asked = ledger.messages.alternatives(thread_id, message)
+                yield ("alternatives", str(branch.branch), place), await _or_error(asked)
     yield ("values",), await _all(_bound(ledger.kv.list, ("thread", thread_id)))
     yield ("outputs",), await list_outputs(scope_of(ledger), thread_id)
     yield ("agents",), await list_agents(scope_of(ledger), thread_id)

@@ -47,7 +47,7 @@ from chatledger.transfer.copy.parts import (
 from chatledger.transfer.copy.sides import DuplicateKey, Side
 from chatledger.transfer.copy.tombstones import Named, Tombstones, missing, require_one_secret
 
-ROWS = 5_000
+ROWS = 20_000
 """The messages of a range, about: what one transaction writes, and what a kill loses."""
 MOST_DIFFERENCES = 20
 _TENANT_COLUMNS = ("encrypted_at", "digest_secret", "tombstone_secret")

@@ -29,7 +29,7 @@ T = TypeVar("T")
 Values = Mapping[str, Any]
 BYTES = 4 * 1024 * 1024
 """What a batch of rows holds, about."""
-_FEWEST, _MOST = 10, 1_000
+_FEWEST, _MOST = 10, 5_000
 _SAMPLE = 8
 """One row of so many is measured."""
 _TIMEOUT = 60.0
