@@ -67,6 +67,15 @@ def test_a_list_goes_on_with_its_cursor(filled: Database, words: str) -> None:
     assert (len(shown.out.splitlines()), shown.error) == (3, f"chatledger: next page: --cursor {first['next_cursor']}")
 
 
+def test_a_run_is_deleted_after_a_yes(filled: Database) -> None:
+    refused = chatledger("runs", "delete", "r0", url=filled.url)
+    assert (refused.code, "add --yes" in refused.err) == (2, True)
+    deleted = chatledger("runs", "delete", "r0", "--yes", "--json", url=filled.url)
+    assert deleted.json["rows"]["runs"] == 1
+    assert chatledger("runs", "show", "r0", url=filled.url).code != 0
+    assert chatledger("runs", "delete", "r1", "--yes", url=filled.url).out.startswith("deleted r1 and ")
+
+
 def test_runs_are_chosen_and_shown(filled: Database) -> None:
     def ids(*words: str) -> list[str]:
         return [run["run_id"] for run in chatledger("runs", "list", *words, "--json", url=filled.url).json["items"]]

@@ -11,11 +11,12 @@ from chatledger.annexes import load
 from chatledger.arguments import DICT_OR_NONE, INT, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import RunNotFound
 from chatledger.ids import new_id
-from chatledger.models import Page, Run, RunPrices, RunStatus, Usage, UsageSummary
+from chatledger.models import Deleted, Page, Run, RunPrices, RunStatus, Usage, UsageSummary
 from chatledger.models.base import read_moment, refuse_own_fields, refusing
 from chatledger.models.json import JsonValue
 from chatledger.models.secrets import masked_text
 from chatledger.models.weight import apart
+from chatledger.storage.changes.deletion import delete_run
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.lists.cursors import page_size
 from chatledger.storage.repositories.runs import find_run, finish_run, list_runs, start_run, without_secrets
@@ -107,6 +108,15 @@ class RunRepository:
         """The run, or None if it does not exist."""
         require(STR, run_id=run_id)
         return await self._scope.read(lambda sql: find_run(sql, self._scope.tenant, run_id))
+
+    async def delete(self, run_id: str) -> Deleted:
+        """Delete the run for good, with its scores. Returns the number of rows by table. Its messages stay, and belong
+        to no run; each branch of the thread gets another mark.
+
+        Raises RunNotFound, and RunConflict while a message of the run is being written. It locks the thread.
+        """
+        require(STR, run_id=run_id)
+        return await self._scope.write(lambda sql: delete_run(sql, self._scope.tenant, run_id), removes=True)
 
     async def list(
         self,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from chatledger import InvalidArgument, Ledger, ThreadNotFound, Usage
-from chatledger.errors import LimitExceeded, RunConflict, RunNotFound
+from chatledger import Feedback, InvalidArgument, Ledger, ThreadNotFound, Usage
+from chatledger.errors import LimitExceeded, RunConflict, RunNotFound, VersionConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.runs import find_runs
 from chatledger.types import Run
@@ -215,3 +215,33 @@ async def test_many_runs_are_found_at_once(ledger: Ledger) -> None:
         name: name for name in ("a", "with \x00 and \ud800")
     }
     assert await find_runs(scope_of(ledger), []) == {}
+
+
+async def test_a_deleted_run_goes_with_its_scores_and_its_messages_stay(ledger: Ledger) -> None:
+    first = await ledger.messages.append("t", turn(), create=True, run_id="r")
+    await ledger.branches.fork("t", None, activate=False)
+    await ledger.runs.start("t", run_id="other")
+    for run_id in ("r", "r", "other"):
+        await ledger.feedback.record(Feedback(run_id=run_id, key="k", score=1))
+    marks = [branch.mark for branch in await ledger.branches.list("t")]
+    assert (await ledger.runs.delete("r")).rows == {"feedback": 2, "runs": 1}
+    history = await ledger.messages.history("t")
+    assert history.messages == [message.model_copy(update={"run_id": None}) for message in first.messages]
+    assert [branch.mark for branch in await ledger.branches.list("t")] != marks
+    assert not {*marks} & {branch.mark for branch in await ledger.branches.list("t")}
+    assert [score.run_id for score in await ledger.feedback.list(events=True)] == ["other"]
+    with pytest.raises(RunNotFound):
+        await ledger.runs.delete("r")
+    with pytest.raises(VersionConflict):
+        await ledger.messages.append("t", user("?"), expected=first.mark)
+    again = await ledger.messages.append("t", user("?"), run_id="r")
+    assert (again.message.run_id, (await ledger.runs.get("r")).status) == ("r", "running")
+
+
+async def test_a_run_whose_message_is_being_written_is_kept(ledger: Ledger) -> None:
+    async with ledger.messages.stream("t", create=True, run_id="r") as draft:
+        await draft.feed("So far")
+        await draft.flush()
+        with pytest.raises(RunConflict, match="still being written"):
+            await ledger.runs.delete("r")
+    assert (await ledger.runs.delete("r")).rows == {"feedback": 0, "runs": 1}

@@ -1,4 +1,4 @@
-"""`runs list` and `runs show`: the executions of agents. `usage.py` adds `runs usage`."""
+"""`runs list`, `runs show` and `runs delete`: the executions of agents. `usage.py` adds `runs usage`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chatledger.cli.conversations.threads import chosen_thread, print_page, say_damaged
-from chatledger.cli.exit_codes import ExitCode
-from chatledger.cli.options import Cursor, Debug, Json, Limit, OnlyThread, Tenant, Url, with_ledger
-from chatledger.cli.output import moment, print_json, print_list, print_table, short
+from chatledger.cli.exit_codes import ExitCode, UsageError
+from chatledger.cli.options import Cursor, Debug, Json, Limit, OnlyThread, Tenant, Url, run, with_ledger
+from chatledger.cli.output import moment, plural, print_json, print_list, print_table, short
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import Run
 
-app = typer.Typer(help="List and show runs, and sum their usage.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List, show and delete runs, and sum their usage.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
@@ -65,7 +65,7 @@ def list_runs(
 
 @app.command("show")
 def show_run(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -74,7 +74,7 @@ def show_run(
     """Print a run: its status, times, usage, input, metadata and error."""
 
     async def work(ledger: Ledger) -> int:
-        shown_run = await ledger.runs.get(run)
+        shown_run = await ledger.runs.get(run_id)
         if as_json:
             print_json(shown_run.model_dump())
         else:
@@ -84,6 +84,37 @@ def show_run(
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
+
+
+@app.command("delete")
+def delete_run(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm the removal. Required.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Permanently delete a run, with its scores. Its messages stay, and belong to no run.
+
+    Example: chatledger runs delete demo-run-1 --yes
+    """
+
+    async def work(ledger: Ledger) -> int:
+        deleted = await ledger.runs.delete(run_id)
+        if as_json:
+            print_json(deleted.model_dump())
+        else:
+            print(f"deleted {run_id} and {plural(deleted.rows['feedback'], 'score')}")
+        return ExitCode.OK
+
+    if not yes:
+        run(_unconfirmed, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, keyless=True)
+
+
+def _unconfirmed() -> int:
+    raise UsageError("the removal cannot be undone; add --yes to confirm it")
 
 
 def _tokens(run: Run) -> int | None:

@@ -1,4 +1,4 @@
-"""Deletes threads: one by one, and all threads without a write for a long time (retention).
+"""Deletes threads: one by one, and all threads without a write for a long time (retention). Deletes runs.
 
 Children are deleted first, table by table. Cascades would depend on the order in which constraints were made, and the
 callers want the numbers of rows anyway.
@@ -11,17 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from sqlalchemy import and_, delete, select
+from sqlalchemy import and_, delete, select, update
 
 from chatledger.arguments import FUNCTION_OR_NONE, require
-from chatledger.errors import InvalidArgument, ThreadNotFound
+from chatledger.errors import InvalidArgument, RunConflict, RunNotFound, ThreadNotFound
+from chatledger.ids import new_stamp
 from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.counts import count_threads, rows_of
 from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.schema.tables import threads
+from chatledger.storage.rows.owned import owned_each
+from chatledger.storage.schema.tables import branches, feedback, messages, runs, threads
 
 
 def delete_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> Deleted:
@@ -29,6 +31,25 @@ def delete_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> Deleted:
     hold_thread(sql, tenant, thread_id)
     own = rows_of(tenant, lambda column: column == thread_id)
     return Deleted(rows={table.name: sql.execute(delete(table).where(rows)).rowcount for table, rows in own})
+
+
+def delete_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Deleted:
+    """Raises RunNotFound, and RunConflict while a message of the run is being written."""
+    own = and_(owned_each(runs, tenant), runs.c.run_id == run_id)
+    thread_id = sql.execute(select(runs.c.thread_id).where(own)).scalar_one_or_none()
+    if thread_id is None:
+        raise RunNotFound(run_id)
+    hold_thread(sql, tenant, thread_id)
+    of_run = and_(messages.c.tenant_id == tenant.name, messages.c.thread_id == thread_id, messages.c.run_id == run_id)
+    of_thread = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
+    ends = and_(branches.c.branch == messages.c.branch, branches.c.partial_seq == messages.c.seq)
+    if sql.execute(select(messages.c.seq).where(of_run, of_thread, ends).limit(1)).first() is not None:
+        raise RunConflict(run_id, "has a message that is still being written; end or interrupt it first")
+    if sql.execute(update(messages).where(of_run).values(run_id=None)).rowcount:
+        sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
+    of_scores = and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id == run_id)
+    rows = {"feedback": sql.execute(delete(feedback).where(of_scores)).rowcount}
+    return Deleted(rows={**rows, "runs": sql.execute(delete(runs).where(own)).rowcount})
 
 
 def idle_threads(sql: ReadSql, tenant: Tenant, before: datetime, limit: int) -> list[str]:
