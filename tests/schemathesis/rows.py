@@ -28,7 +28,7 @@ def _requests(number: int) -> list[tuple[str, dict[str, object]]]:
     ]
     item = {"type": "message", "role": "user", "content": "Hello", "id": f"item{number}"}
     return [
-        (f"/threads/{thread}/messages", {"messages": messages, "create": True, "run_id": run, "title": "Weather"}),
+        (f"/threads/{thread}/messages", {"messages": messages, "create": {"title": "Weather"}, "run_id": run}),
         ("/feedback", {"run_id": run, "key": "thumb", "score": 1, "message_id": f"m{number}", "feedback_id": score}),
         ("/threads", {"thread_id": conversation, "kind": "conversation", "rules": "lenient"}),
         (f"/conversations/{conversation}/items", {"items": [item]}),

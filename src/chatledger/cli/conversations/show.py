@@ -15,7 +15,7 @@ from chatledger.cli.remarks import Remarks
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.models import Cursor, Newest, Oldest, Thread
+    from chatledger.models import ChatMessage, Cursor, Newest, Oldest, Thread
     from chatledger.repositories.history import History
 
 
@@ -100,8 +100,8 @@ def show(
             if not as_json:
                 _say_neighbours(history, newest if newest is not None else limit)
         elif as_json:
-            messages = [message.model_dump() for message in history]
-            draft = None if history.draft is None else history.draft.model_dump()
+            messages = [_with_text(message) for message in history]
+            draft = None if history.draft is None else _with_text(history.draft)
             print_json({**_place_of(thread_shown, history), "messages": messages, "draft": draft})
         else:
             from chatledger.cli.conversations.render import render
@@ -121,6 +121,11 @@ def show(
             get_codec(format)
 
     with_ledger(url, tenant, work, debug=debug, check=check)
+
+
+def _with_text(message: ChatMessage) -> dict[str, object]:
+    """The fields of a message, and its text, as over HTTP."""
+    return {"role": message.role, "content": None, "text": message.text, **message.model_dump()}
 
 
 def _place_of(thread: Thread, history: History) -> dict[str, object]:
