@@ -12,22 +12,8 @@ from starlette.requests import Request
 from chatledger import Ledger, errors
 from chatledger.server import Caller, create_app
 from chatledger.server.openapi import TAGS
-from chatledger.server.problems import TITLES, TITLES_OF_ERRORS
+from chatledger.server.problems import STATUSES, TITLES, TITLES_OF_ERRORS
 
-_STATUS = {
-    "Unauthenticated": 401,
-    "UnknownHost": 421,
-    "NotLocal": 421,
-    "ForeignSite": 403,
-    "InvalidRequest": 400,
-    "NoRoute": 404,
-    "NoMethod": 405,
-    "BodyTooLarge": 413,
-    "HeadTooLarge": 431,
-    "Busy": 503,
-    "Timeout": 503,
-    "ServerError": 500,
-}
 _NAMES = {"date-time": "time", **{name: name for name in ("string", "integer", "number", "boolean", "object")}}
 
 
@@ -96,12 +82,15 @@ def _takes(operation: dict[str, Any]) -> Iterator[str]:
 
 def _returns(operation: dict[str, Any]) -> str:
     said = []
+    others = []
     for status, response in operation["responses"].items():
-        if status != "default":
+        if status < "3":
             [(media, content)] = response["content"].items()
             type_ = "events, each with a ThreadChange" if media == "text/event-stream" else _type(content["schema"])
             said.append(type_ if status == "200" else f"{status} with {type_}")
-    return f"Returns {', or '.join(said)}."
+        elif status != "default":
+            others.append(status)
+    return f"Returns {', or '.join(said)}; else {', '.join(others)}."
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -147,7 +136,7 @@ def bodies() -> str:
 
 def problems() -> str:
     """Those of the server itself; the page of errors has the status of each error of the library."""
-    named = [(_STATUS[name], name, TITLES[name]) for name in _STATUS]
+    named = [(status, name, TITLES[name]) for name, status in STATUSES.items()]
     raised = [
         (getattr(kind, "_status", 500), kind.__name__, title)
         for kind, title in TITLES_OF_ERRORS.items()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from chatledger.server.problems import TITLES
-from tests.docs import http
+from chatledger.server.problems import STATUSES, TITLES
 
 
 def test_the_page_has_each_problem_of_the_server() -> None:
-    assert set(http._STATUS) == set(TITLES) - {"Http"}
+    assert set(STATUSES) == set(TITLES) - {"Http"}

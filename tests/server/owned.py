@@ -40,7 +40,6 @@ def changes(route: str) -> bool:
 
 REQUESTS: Mapping[str, Sent] = {
     "GET /healthz": Sent(),
-    "HEAD /healthz": Sent(),
     "GET /v1/openapi.json": Sent(),
     "HEAD /v1/openapi.json": Sent(),
     "GET /v1/me": Sent(),
@@ -73,7 +72,6 @@ REQUESTS: Mapping[str, Sent] = {
     "GET /v1/feedback": Sent(),
     "GET /v1/feedback/summary": Sent(),
     "GET /v1/feedback/compare": Sent(query={"key": SECRET}),
-    "POST /v1/feedback/{feedback_id}/remove": Sent(),
     "GET /v1/usage": Sent(query={"by": "user"}),
     "GET /v1/stats": Sent(),
     "GET /v1/conversations": Sent(),
@@ -95,6 +93,8 @@ REQUESTS: Mapping[str, Sent] = {
     "POST /login": Sent(form={"token": "wrong"}),
     "POST /logout": Sent(),
     "GET /static/{name}": Sent(path={"name": "page.css"}),
+    "DELETE /v1/feedback/{feedback_id}": Sent(),
+    "DELETE /v1/runs/{run_id}": Sent(),
     "DELETE /v1/threads/{thread_id}/messages/{message_id}": Sent(),
     "DELETE /v1/conversations/{conversation_id}/items/{item_id}": Sent(),
     "DELETE /v1/conversations/{conversation_id}": Sent(),

@@ -120,7 +120,8 @@ async def test_models_are_written_as_pydantic_writes_them(client: httpx.AsyncCli
     run = await ledger.runs.finish("r", status="completed", usage=Usage(input_tokens=3, cost=Decimal("0.0010")))
     score = await ledger.feedback.record(Feedback(run_id="r", key="k", score=1))
     for model in (*appended.messages, run, score, await ledger.threads.get("t"), *await ledger.runs.usage()):
-        assert json.loads(to_json(model)) == json.loads(model.model_dump_json())
+        text = {"text": model.text} if isinstance(model, ChatMessage) else {}
+        assert json.loads(to_json(model)) == {**json.loads(model.model_dump_json()), **text}
 
 
 def test_every_field_of_an_answer_is_of_a_type_that_is_written() -> None:

@@ -36,6 +36,30 @@ async def test_a_repeat_with_the_same_key_stores_nothing(client: httpx.AsyncClie
     assert again.json()["messages"] == first.json()["messages"]
 
 
+async def test_a_message_has_its_text_and_can_be_sent_as_it_was_read(client: httpx.AsyncClient, ledger: Ledger) -> None:
+    parts = [{"kind": "text", "text": "What "}, {"kind": "text", "text": "is this?"}]
+    body = {"messages": [{"role": "user", "content": parts, "message_id": "m"}], "create": True}
+    [stored] = json_of(await client.post("/v1/threads/t/messages", json=body), 201)["messages"]
+    assert list(stored)[:3] == ["role", "content", "text"]
+    read = json_of(await client.get("/v1/threads/t/messages/m"))
+    revised = json_of(await client.put("/v1/threads/t/messages/m", json={**read, "content": "This?"}))
+    [revision] = json_of(await client.get("/v1/threads/t/messages/m/revisions"))["items"]
+    [alternative] = json_of(await client.get("/v1/threads/t/messages/m/alternatives"))["items"]
+    [page] = json_of(await client.get("/v1/threads/t/messages"))["items"]
+    whole = [stored, read, revision["message"]]
+    assert [one["text"] for one in whole] == ["What is this?"] * 3
+    assert [one["text"] for one in (revised, alternative["message"], page)] == ["This?"] * 3
+    [removed] = json_of(await client.post("/v1/threads/t/rewind", json={"to": None}))["items"]
+    assert removed["text"] == "This?"
+
+
+async def test_a_text_in_place_of_the_content_is_refused(client: httpx.AsyncClient) -> None:
+    body = {"messages": [{"role": "user", "text": "Hi"}], "create": True}
+    refused = json_of(await client.post("/v1/threads/t/messages", json=body), 400)
+    assert "text is made of content; send content" in refused["detail"]
+    assert refused["errors"][0]["path"] == "body.messages.0"
+
+
 async def test_an_append_at_an_old_mark_is_refused(client: httpx.AsyncClient) -> None:
     body = {"messages": [QUESTION], "create": True}
     first = await client.post("/v1/threads/t/messages", json=body)

@@ -9,13 +9,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from openapi_spec_validator import validate
 from pydantic import ValidationError
 
 from chatledger import Ledger, Usage
 from chatledger.server import ServerLimits, create_app
 from chatledger.server.openapi import TAGS
-from tests.server.conftest import by_header
+from tests.server.conftest import by_header, client_of
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_each_operation_is_described(description: dict[str, Any]) -> None:
         assert one["description"].endswith("."), one["operationId"]
         assert set(one["tags"]) <= set(TAGS), one["operationId"]
         assert one["operationId"].isidentifier()
-        assert "default" in one["responses"], one["operationId"]
+        assert {"500", "503", "default"} <= one["responses"].keys(), one["operationId"]
     ids = [one["operationId"] for one in found]
     assert len(set(ids)) == len(ids)
 
@@ -71,6 +72,34 @@ def test_all_but_the_health_check_ask_for_a_token(description: dict[str, Any]) -
     assert open_to_all == ["healthz"]
 
 
+def test_a_parameter_is_left_out_and_never_null_and_a_number_has_a_minimum(description: dict[str, Any]) -> None:
+    schemas = [parameter["schema"] for one in operations(description) for parameter in one.get("parameters", ())]
+    assert [schema for schema in schemas if "null" in json.dumps(schema)] == []
+    numbers = [schema for schema in schemas if schema.get("type") == "integer"]
+    assert len(numbers) > 15
+    assert [schema for schema in numbers if "minimum" not in schema] == []
+
+
+def test_errors_stand_by_their_status(description: dict[str, Any]) -> None:
+    usage = description["paths"]["/v1/usage"]["get"]["responses"]
+    assert usage["501"] == {"$ref": "#/components/responses/Problem501"}
+    assert "lacks a package" in description["components"]["responses"]["Problem501"]["description"]
+    write = description["paths"]["/v1/threads/{thread_id}/messages"]["post"]["responses"]
+    assert {"400", "404", "409", "410", "412", "413", "415", "422"} <= write.keys()
+    deleted = description["paths"]["/v1/conversations/{conversation_id}"]["delete"]["responses"]
+    assert deleted["404"] == {"$ref": "#/components/responses/Error404"}
+    assert "application/json" in description["components"]["responses"]["Error404"]["content"]
+
+
+async def test_the_description_names_where_the_application_is_mounted() -> None:
+    app, outer = create_app(Ledger.open("never-opened.db"), authenticate=by_header), FastAPI()
+    outer.mount("/chat", app)
+    for served, path, url in ((app, "/v1/openapi.json", "/"), (outer, "/chat/v1/openapi.json", "/chat")):
+        async with client_of(served) as client:
+            described = (await client.get(path)).json()
+            assert (described["servers"], described["security"]) == ([{"url": url}], [{"HTTPBearer": []}])
+
+
 def test_a_stream_of_events_names_its_data(description: dict[str, Any]) -> None:
     stream = description["paths"]["/v1/threads/{thread_id}/events"]["get"]["responses"]["200"]["content"]
     assert list(stream) == ["text/event-stream"]
@@ -92,8 +121,8 @@ def test_a_page_has_the_size_that_the_server_allows() -> None:
         (schema["minimum"], schema["maximum"])
         for one in operations(described)
         for parameter in one.get("parameters", ())
-        for schema in parameter["schema"].get("anyOf", ())
-        if parameter["name"] == "limit" and schema["type"] == "integer"
+        if parameter["name"] in ("limit", "turns") and one["tags"] != ["OpenAI conversations"]
+        for schema in [parameter["schema"]]
     ]
     assert len(found) > 5
     assert set(found) == {(1, 30)}

@@ -23,7 +23,7 @@ from chatledger.server import Caller, TokenFile, create_app
 from chatledger.server import page as page_package
 from chatledger.server.answers import pages
 from chatledger.server.page import conversation
-from chatledger.server.query import names_of
+from chatledger.server.query import parameters_of
 from chatledger.server.routes import events
 from chatledger.storage.repositories.branches import fork_at
 from tests.server.conftest import by_header, client_of
@@ -82,7 +82,7 @@ def test_the_script_asks_with_parameters_that_its_routes_have() -> None:
     [of_events] = re.findall(r"new EventSource\(.*URLSearchParams\(\{ (\w+):", SCRIPT)
     [of_fragment] = re.findall(r"fragmentAddress\(\{ (\w+):", SCRIPT)
     [route] = [one for one in events.router.routes if isinstance(one, APIRoute)]
-    assert of_events in names_of(route.dependant)
+    assert of_events in parameters_of(route.dependant, "query")
     assert of_fragment == "start"
     assert {"start", "branch"} <= {*inspect.signature(conversation.show_messages).parameters}
 

@@ -123,11 +123,15 @@ async def test_an_empty_key_is_refused(client: httpx.AsyncClient) -> None:
     ("path", "methods"),
     [
         ("/healthz", "GET, HEAD"),
-        ("/v1/threads", "GET, POST"),
-        ("/v1/threads/a%2Fb", "DELETE, GET, PATCH"),
-        ("/v1/threads/t/messages/m", "DELETE, GET, PUT"),
-        ("/v1/conversations/c", "DELETE, GET, POST"),
-        ("/v1/me", "GET"),
+        ("/v1/threads", "GET, HEAD, POST"),
+        ("/v1/threads/a%2Fb", "DELETE, GET, HEAD, PATCH"),
+        ("/v1/threads/t/messages/m", "DELETE, GET, HEAD, PUT"),
+        ("/v1/conversations/c", "DELETE, GET, HEAD, POST"),
+        ("/v1/me", "GET, HEAD"),
+        ("/", "GET, HEAD"),
+        ("/login", "GET, HEAD, POST"),
+        ("/threads/t/score", "POST"),
+        ("/v1/openapi.json", "GET, HEAD"),
     ],
 )
 async def test_a_wrong_method_is_told_all_methods_of_the_path(

@@ -74,6 +74,16 @@ async def test_a_run_is_started_finished_and_listed(client: httpx.AsyncClient, t
     assert [one["run_id"] for one in pages["items"] + rest["items"]] == ["r", "r/2"]
 
 
+async def test_a_run_is_deleted_and_its_messages_stay(client: httpx.AsyncClient, thread: str) -> None:
+    json_of(await client.post("/v1/feedback", json={"run_id": "r", "key": "thumb", "score": 1}), 201)
+    tag = (await client.get(f"{thread}/messages")).headers["ETag"]
+    assert json_of(await client.delete("/v1/runs/r"))["rows"] == {"feedback": 1, "runs": 1}
+    assert json_of(await client.delete("/v1/runs/r"), 404)["type"] == "urn:chatledger:RunNotFound"
+    left = json_of(await client.get(f"{thread}/messages", headers={"If-None-Match": tag}))["items"]
+    assert [(one["message_id"], one["run_id"]) for one in left] == [("q", None), ("a", None)]
+    assert json_of(await client.get("/v1/feedback", params={"events": True}))["items"] == []
+
+
 async def test_a_score_is_recorded_once_replaced_and_retracted(client: httpx.AsyncClient, thread: str) -> None:
     score = {"run_id": "r", "key": "thumb", "score": 1, "message_id": "a", "user_id": "ada", "kwargs": {"why": "good"}}
     first = json_of(await client.post("/v1/feedback", json=score, headers={"Idempotency-Key": "k"}), 201)
@@ -87,7 +97,7 @@ async def test_a_score_is_recorded_once_replaced_and_retracted(client: httpx.Asy
     assert (summary["count"], summary["mean"]) == (2, 0.5)
     [compared] = json_of(await client.get("/v1/feedback/compare", params={"key": "thumb"}))["items"]
     assert (compared["count"], compared["mean"], compared["method"]) == (1, 0, "wilson")
-    assert json_of(await client.post(f"/v1/feedback/{second['feedback_id']}/remove"))["retracted_at"]
+    assert json_of(await client.delete(f"/v1/feedback/{second['feedback_id']}"))["retracted_at"]
     assert json_of(await client.get("/v1/feedback"))["items"] == []
 
 
@@ -105,7 +115,7 @@ async def test_a_user_scores_as_themselves(app: FastAPI, ledger: Ledger, thread:
         assert json_of(await ada.post("/v1/feedback", json=score), 201)["user_id"] == "ada"
         refused = json_of(await ada.post("/v1/feedback", json={**score, "user_id": "bob"}), 400)
         assert refused["argument"] == "user_id"
-        denied = json_of(await ada.post(f"/v1/feedback/{theirs.feedback_id}/remove"), 403)
+        denied = json_of(await ada.delete(f"/v1/feedback/{theirs.feedback_id}"), 403)
         assert denied["type"] == "urn:chatledger:TenantOnly"
     assert {one.user_id for one in await ledger.feedback.list(events=True)} == {None, "ada"}
 

@@ -26,7 +26,6 @@ OPERATOR = ("operator",)
 
 ROUTES: dict[str, tuple[str, ...]] = {
     "GET /healthz": ALL,
-    "HEAD /healthz": ALL,
     "GET /v1/openapi.json": ALL,
     "HEAD /v1/openapi.json": ALL,
     "GET /v1/me": ALL,
@@ -61,7 +60,8 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "GET /v1/feedback": READ,
     "GET /v1/feedback/summary": READ,
     "GET /v1/feedback/compare": READ,
-    "POST /v1/feedback/{feedback_id}/remove": WRITE,
+    "DELETE /v1/feedback/{feedback_id}": WRITE,
+    "DELETE /v1/runs/{run_id}": WRITE,
     "GET /v1/usage": READ,
     "GET /v1/stats": READ,
     "GET /v1/conversations": READ,

@@ -173,7 +173,7 @@ FORBIDDEN: dict[str, tuple[str, Sent]] = {
         Sent({"messages": [QUESTION], "on_open_calls": "close"}, path={"thread_id": CALLS}),
     ),
     "a copy": ("POST /v1/threads/{thread_id}/copy", Sent({})),
-    "a withdrawal of a score": ("POST /v1/feedback/{feedback_id}/remove", Sent()),
+    "a withdrawal of a score": ("DELETE /v1/feedback/{feedback_id}", Sent()),
 }
 
 

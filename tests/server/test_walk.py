@@ -44,7 +44,8 @@ def operations(app: FastAPI) -> dict[str, tuple[str, str]]:
     found = [
         (one["operationId"], method.upper(), path) for path, methods in paths.items() for method, one in methods.items()
     ]
-    found.sort(key=lambda one: (("GET", "POST", "PUT", "PATCH", "DELETE").index(one[1]), -len(one[2])))
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
+    found.sort(key=lambda one: (methods.index(one[1]), one[0] == "delete_thread", -len(one[2])))
     return {operation: (method, path) for operation, method, path in found}
 
 

@@ -143,6 +143,7 @@ VISITS: Mapping[str, list[Visit]] = {
     ],
     "list_runs": a_list("thread_id", cursor=True, user=False),
     "get_run": [Visit()],
+    "delete_run": [Visit()],
     "finish_run": [Visit(body={"status": "failed"})],
     "record_feedback": [
         Visit(body={"run_id": RUN, "key": "k", "score": 1}),

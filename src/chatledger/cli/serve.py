@@ -74,6 +74,15 @@ def serve(
         int,
         typer.Option("--max-streams", metavar="N", min=0, help="Maximum number of event streams of a process."),
     ] = 200,
+    max_streams_per_caller: Annotated[
+        int,
+        typer.Option(
+            "--max-streams-per-caller",
+            metavar="N",
+            min=0,
+            help="Maximum number of them of one caller in a process.",
+        ),
+    ] = 50,
     migrate: Annotated[
         bool, typer.Option("--migrate", help="First create the tables, or migrate them to this release.")
     ] = False,
@@ -135,7 +144,7 @@ def serve(
             uds=uds is not None,
             formats=formats or [],
             ids=ids,
-            limits={"body": max_body, "streams": max_streams},
+            limits={"body": max_body, "streams": max_streams, "caller_streams": max_streams_per_caller},
         ).to_environment()
         listener = None if uds is None else listen_at(uds)
         app()  # finds a wrong option now, and not in each worker

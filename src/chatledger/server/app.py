@@ -23,6 +23,7 @@ except ImportError:
 
 import chatledger
 from chatledger.ledger import Ledger, Opening
+from chatledger.server.answers.compressed import Compressed
 from chatledger.server.answers.json_response import JsonResponse
 from chatledger.server.callers.access import AccessGate, Authenticate
 from chatledger.server.callers.chosen_ids import IDS_BY, IdsBy
@@ -30,15 +31,16 @@ from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
 from chatledger.server.deadline import Deadline
 from chatledger.server.failures import Failures
+from chatledger.server.methods import Methods
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.page import add_page_to
-from chatledger.server.paths import EncodedPaths, path_within
+from chatledger.server.paths import EncodedPaths
 from chatledger.server.problems import problem_of, problem_of_http
 from chatledger.server.requests.body_limit import BodyLimit
 from chatledger.server.requests.json_request import InvalidBody
 from chatledger.server.requests.renamed import naming_the_new, of_old_route
 from chatledger.server.requests.whole_body import WholeBody
-from chatledger.server.routes import add_to, methods_of
+from chatledger.server.routes import add_to
 from chatledger.server.shares import Share
 from chatledger.server.state import State
 
@@ -144,7 +146,7 @@ def _middleware(state: State, access: Middleware, cors: Sequence[str]) -> list[M
             allow_origins=list(cors),
             allow_methods=["*"],
             allow_headers=["*"],
-            expose_headers=["ETag", "Retry-After"],
+            expose_headers=["ETag", "Location", "Retry-After"],
         ),
         Middleware(Failures),
         Middleware(Deadline, seconds=state.limits.request_seconds),
@@ -152,6 +154,8 @@ def _middleware(state: State, access: Middleware, cors: Sequence[str]) -> list[M
         Middleware(BodyLimit, size=state.limits.body, held=state.bodies),
         Middleware(Share, places=state.places),
         Middleware(EncodedPaths),
+        Middleware(Methods),
+        Middleware(Compressed),
     ]
 
 
@@ -172,7 +176,4 @@ async def _to_http_problem(request: Request, error: Exception) -> Response:
     old = of_old_route(request) if error.status_code in (404, 405) else None
     if old is not None:
         return problem_of_http(old)
-    methods = methods_of(path_within(request.scope)) if error.status_code == 405 else []
-    if methods:
-        error.headers = {**(error.headers or {}), "Allow": ", ".join(methods)}
     return problem_of_http(error)

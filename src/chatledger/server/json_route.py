@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from chatledger.server.answers.headers import is_known
 from chatledger.server.answers.json_response import respond
 from chatledger.server.requests.json_request import JsonRequest
 
@@ -30,7 +31,12 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handling(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive, self.body_field))
+            response = await handle(JsonRequest(request.scope, request.receive, self.body_field))
+            if "location" in response.headers:  # an endpoint does not know where the application is mounted
+                response.headers["Location"] = request.scope.get("root_path", "") + response.headers["Location"]
+            if request.method == "GET" and is_known(request.headers.get("if-none-match"), response.headers.get("etag")):
+                return Response(status_code=304, headers={"ETag": response.headers["ETag"]})
+            return response
 
         return handling
 

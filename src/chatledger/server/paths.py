@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, urlencode
 
 from fastapi import Path
 from pydantic import AfterValidator
@@ -40,6 +40,12 @@ ThreadId = Annotated[PathId, Path(description="The id of the thread, percent-enc
 MessageId = Annotated[PathId, Path(description="The id of the message, percent-encoded.")]
 RunId = Annotated[PathId, Path(description="The id of the run, percent-encoded.")]
 FeedbackId = Annotated[PathId, Path(description="The id of the score, percent-encoded.")]
+
+
+def api_path(*segments: object, **query: object) -> str:
+    """A path of the API, to say where a thing is. An id may hold any character."""
+    path = "/v1/" + "/".join(quote(str(segment), safe="") for segment in segments)
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def path_within(scope: Scope) -> str:

@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from weakref import WeakValueDictionary
 
-from starlette.responses import StreamingResponse
-from starlette.types import Send
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from chatledger.models import ThreadChange
 from chatledger.models.weight import apart
 from chatledger.server.answers.json_response import to_json
+from chatledger.server.methods import ONLY_HEAD
 
 PING = 15.0
 """Seconds after which an idle stream sends a comment, so that nobody between takes it for dead."""
@@ -28,6 +29,12 @@ class EventStream(StreamingResponse):
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # a proxy must not hold events back
         self._events = events
         super().__init__(events, headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if ONLY_HEAD in scope.get("state", {}):
+            await Response(headers=self.headers)(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         async with aclosing(self._events):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import Annotated, Literal
 
 from fastapi import Depends, Header
 
 from chatledger.errors import InvalidArgument
-from chatledger.models import Mark
+from chatledger.models import Mark, Thread
+from chatledger.server.answers.json_response import to_json
 from chatledger.storage.schema.text import encode_key
 
 
@@ -50,6 +53,20 @@ async def _state(
     if mark is not None:
         raise InvalidArgument("If-None-Match", "cannot be combined with If-Match; pass one of them")
     return 0
+
+
+def is_known(if_none_match: str | None, tag: str | None) -> bool:
+    """Whether the client has the state of this entity tag already, compressed or not."""
+    if if_none_match is None or tag is None:
+        return False
+    known = {without_quotes(etag) for etag in if_none_match.split(",")}
+    return "*" in known or without_quotes(tag) in known
+
+
+def tag_of(thread: Thread) -> str:
+    """The entity tag of a thread: its version, and what a message changes too, which no update waits for."""
+    digest = hashlib.blake2b(to_json(thread).encode("ascii"), digest_size=9).digest()
+    return f'"{thread.version}.{base64.urlsafe_b64encode(digest).decode()}"'
 
 
 def without_quotes(tag: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from chatledger.models import ChatMessage
 from chatledger.models.weight import apart
 
 
@@ -33,7 +34,7 @@ def in_pieces(content: Any) -> str:
     writes a value, no other thread runs, and the event loop waits too.
     """
     if isinstance(content, BaseModel):
-        content = vars(content)
+        content = _fields_of(content)
     if not isinstance(content, dict):
         return _list(content)
     parts = [(name, _fields(value) if isinstance(value, dict) else _list(value)) for name, value in content.items()]
@@ -63,9 +64,17 @@ def plain(content: Any) -> Any:
     return json.loads(json.dumps(content, default=_plain), parse_constant=lambda name: None)
 
 
+def _fields_of(model: BaseModel) -> dict[str, Any]:
+    """The fields of a model: no model of an answer has others, but a message is easier to read with its text."""
+    fields = vars(model)
+    if isinstance(model, ChatMessage):
+        return {"role": model.role, "content": model.content, "text": model.text, **fields}
+    return fields
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return vars(value)  # its fields: no model of an answer has others
+        return _fields_of(value)
     if isinstance(value, date):  # a time too
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, Decimal):

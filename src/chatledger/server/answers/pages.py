@@ -23,8 +23,8 @@ from chatledger.storage.history.window_request import END, Section, Window
 LARGEST = 8 * 1024 * 1024
 """Maximum bytes of an answer that has more than one item."""
 _DIGITS = 10
-_WRITTEN = 6
-"""The most bytes that a stored byte takes in JSON in ASCII, as `\\u0000`."""
+_WRITTEN = 12
+"""The most bytes that a stored byte takes in JSON in ASCII: as `\\u0000` in the content, and again in the text."""
 
 MOST_VALUES = 100_000
 """About the most JSON values of an answer that has more than one item. As objects of Python they take up to 20 MiB."""

@@ -69,7 +69,7 @@ def require_small(messages: Any) -> None:
     """
     values = digits = 0
     for at, message in enumerate(_elements(messages)):
-        size = len(to_json(message))
+        size = len(to_json(vars(message) if isinstance(message, ChatMessage) else message))
         if size > LARGEST_MESSAGE:
             detail = f"bytes of message {at}: {size:,} given, at most {LARGEST_MESSAGE:,} allowed"
             raise LimitExceeded("bytes of a message", size, LARGEST_MESSAGE, detail=detail)

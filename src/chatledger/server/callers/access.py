@@ -142,7 +142,7 @@ class AccessGate:
         if caller is not None:
             request.state.caller = caller
             return None
-        if self._login and scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+        if self._login and scope["method"] in ("GET", "HEAD") and "text/html" in headers.get("accept", ""):
             return RedirectResponse(f"{scope.get('root_path', '')}/login?next={_asked(scope)}", status_code=303)
         detail = "send a token: `Authorization: Bearer TOKEN`"
         return problem(401, "Unauthenticated", detail, headers={"WWW-Authenticate": "Bearer"})

@@ -6,13 +6,14 @@ grows while it is written, earlier messages on scrolling, and keys.
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from chatledger.server.page import conversation, login, media, scores, static, threads, usage
+from chatledger.server.query import refuse_unfit
 
 __all__ = ["add_page_to"]
 
 
 def add_page_to(app: FastAPI) -> None:
     for module in (threads, conversation, media, scores, usage, login, static):
-        app.include_router(module.router, include_in_schema=False)
+        app.include_router(module.router, include_in_schema=False, dependencies=[Depends(refuse_unfit)])

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from chatledger import errors
 from chatledger.server.answers.json_response import JsonResponse
+from chatledger.server.paths import path_within
 from chatledger.server.problems import openai as openai_errors
 
 _log = logging.getLogger("chatledger.server")
@@ -134,6 +135,22 @@ def _errors_of(error: HTTPException) -> list[dict[str, str]]:
 
 
 _HTTP = {400: "InvalidRequest", 404: "NoRoute", 405: "NoMethod", 413: "BodyTooLarge", 503: "Busy"}
+STATUSES = {
+    "Unauthenticated": 401,
+    "UnknownHost": 421,
+    "NotLocal": 421,
+    "ForeignSite": 403,
+    "InvalidRequest": 400,
+    "NoRoute": 404,
+    "NoMethod": 405,
+    "BodyTooLarge": 413,
+    "EncodedBody": 415,
+    "HeadTooLarge": 431,
+    "Busy": 503,
+    "Timeout": 503,
+    "ServerError": 500,
+}
+"""The status of each error of the request itself."""
 TITLES = {
     "Unauthenticated": "The request has no token, or one that the server does not know",
     "UnknownHost": "The server does not have this name",
@@ -143,6 +160,7 @@ TITLES = {
     "NoRoute": "The server has no such route",
     "NoMethod": "The route has no such method",
     "BodyTooLarge": "The body is larger than allowed",
+    "EncodedBody": "The body of a request may not be compressed",
     "HeadTooLarge": "The URL and the headers are larger than allowed",
     "Busy": "The server is too busy for this now",
     "Http": "The server refused the request",
@@ -165,6 +183,11 @@ class ProblemResponse(JsonResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not openai_errors.concerns(scope):
+            if self.problem["type"] == "urn:chatledger:NoRoute" and path_within(scope).startswith("/v1/"):
+                detailed = {**self.problem, "detail": openai_errors.detail_of_no_route(scope)}
+                # OpenAI's client takes its message, type and code from `error`.
+                self.body = self.render({**detailed, **openai_errors.body_of(detailed)})
+                self.headers["Content-Length"] = str(len(self.body))
             await super().__call__(scope, receive, send)
             return
         headers = {**self._given, **openai_errors.headers_of(self.problem)}

@@ -11,6 +11,12 @@ from starlette.types import Scope
 from chatledger.server.paths import path_within
 
 PATH = "/v1/conversations"
+_MODELS = re.compile(r"/v1/(responses|chat/completions|completions|embeddings|models)(/|$)")
+_NO_MODEL = (
+    "this server stores conversations and runs no model: send the request to your model's provider, with the items of "
+    "GET /v1/conversations/{conversation_id}/items as its input, and store the answer with "
+    "POST /v1/conversations/{conversation_id}/items"
+)
 
 _STATUSES = {
     "Erased": 404,
@@ -44,6 +50,12 @@ def concerns(scope: Scope) -> bool:
     """Whether the request is one of the Conversations API."""
     path = path_within(scope)
     return path == PATH or path.startswith(f"{PATH}/")
+
+
+def detail_of_no_route(scope: Scope) -> str:
+    """What a request to a path that the server does not have gets to read."""
+    path = path_within(scope)
+    return _NO_MODEL if _MODELS.match(path) else f"there is no {path:.200}; GET /v1/openapi.json has the routes"
 
 
 def status_of(problem: Mapping[str, Any]) -> int:

@@ -25,8 +25,8 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(whole)]
-"""An integer of a request."""
+Whole = Annotated[int, Field(ge=0), BeforeValidator(whole)]
+"""An integer of a request: a number of a branch, a version or an index."""
 
 
 class Body(BaseModel):
@@ -78,8 +78,14 @@ async def all_items(values: Sequence[Any]) -> Items[Any]:
 
 
 def _of_any_role(value: Any) -> Any:
-    """The append judges the role, by the rules of the thread."""
-    return ChatMessage.model_validate(value, context=LENIENT) if isinstance(value, dict) else value
+    """The append judges the role, by the rules of the thread. `text` is ignored if the content is there, so that a
+    message can be sent as it was read.
+    """
+    if not isinstance(value, dict):
+        return value
+    if "text" in value and "content" not in value:
+        raise ValueError("text is made of content; send content")
+    return ChatMessage.model_validate({name: value[name] for name in value if name != "text"}, context=LENIENT)
 
 
 Message = Annotated[ChatMessage, BeforeValidator(_of_any_role), AfterValidator(require_short_names)]

@@ -1,4 +1,4 @@
-"""Limits on the size of a request's body."""
+"""Limits on the size of a request's body, which no encoding may hide."""
 
 from __future__ import annotations
 
@@ -39,9 +39,15 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
+        encoding = headers.get("content-encoding", "identity")
+        if encoding.lower() != "identity":
+            coded = f"the body has the Content-Encoding {encoding:.100}; send it as it is"
+            await problem(415, "EncodedBody", coded, headers={"Accept-Encoding": "identity"})(scope, receive, send)
+            return
         most = min(self._size, _most(path_within(scope)))
         detail = f"the body has more than {most:,} bytes"
-        announced = Headers(scope=scope).get("content-length", "")
+        announced = headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > most:
             await problem(413, "BodyTooLarge", detail)(scope, receive, send)
             return

@@ -41,7 +41,8 @@ ROUTES: Mapping[str, str] = {
         "alternatives is now GET /v1/threads/{thread_id}/messages/{message_id}/alternatives"
     ),
     "GET /v1/feedback/current": "feedback/current is now GET /v1/feedback; all scores are GET /v1/feedback?events=true",
-    "POST /v1/feedback/{feedback_id}/retract": "retract is now POST /v1/feedback/{feedback_id}/remove",
+    "POST /v1/feedback/{feedback_id}/retract": "retract is now DELETE /v1/feedback/{feedback_id}",
+    "POST /v1/feedback/{feedback_id}/remove": "remove is now DELETE /v1/feedback/{feedback_id}",
 }
 """The routes that are gone."""
 _OLD_PATHS = [(route.split()[0], compile_path(route.split()[1])[0], says) for route, says in ROUTES.items()]

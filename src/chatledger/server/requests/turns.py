@@ -14,10 +14,10 @@ from chatledger.server.client_limits import ServerLimits
 MOST_TOKENS = 1_000_000
 """Maximum of `tokens`, since a window by tokens is not limited by a number of messages."""
 
-TurnsQuery = Annotated[int | None, Query(description="Only the newest turns, that many.")]
+TurnsQuery = Annotated[int | None, Query(ge=1, description="Only the newest turns, that many.")]
 TokensQuery = Annotated[
     int | None,
-    Query(le=MOST_TOKENS, description="Only the newest turns that fit into that many, at four letters a token."),
+    Query(ge=1, le=MOST_TOKENS, description="Only the newest turns that fit into that many, at four letters a token."),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Response
 from pydantic import Field
 
 from chatledger.models import Alternative, Branch, ChatMessage
@@ -13,7 +13,7 @@ from chatledger.repositories import scope_of
 from chatledger.server.answers.headers import ExpectedMark
 from chatledger.server.answers.pages import fitting, fitting_part, written
 from chatledger.server.json_route import json_router
-from chatledger.server.paths import MessageId, ThreadId
+from chatledger.server.paths import MessageId, ThreadId, api_path
 from chatledger.server.query import Cursor, Limit
 from chatledger.server.requests.bodies import Body, Items, Whole, items
 from chatledger.server.state import Asking, Mine
@@ -49,14 +49,21 @@ async def list_branches(ledger: Mine, thread_id: ThreadId, limit: Limit, cursor:
 
 
 @router.post("/branches", status_code=201)
-async def fork_branch(ledger: Asking, thread_id: ThreadId, body: Fork, expected: ExpectedMark) -> Branch:
-    """Create a branch that shares the messages up to one of them. It copies no message."""
-    return await ledger.branches.fork(thread_id, **body.model_dump(), expected=expected)
+async def fork_branch(
+    ledger: Asking, thread_id: ThreadId, body: Fork, response: Response, expected: ExpectedMark
+) -> Branch:
+    """Create a branch that shares the messages up to one of them. It copies no message. `Location` is where its
+    messages are, and the `ETag` its mark.
+    """
+    branch = await ledger.branches.fork(thread_id, **body.model_dump(), expected=expected)
+    place = api_path("threads", thread_id, "messages", branch=branch.branch)
+    response.headers.update({"Location": place, "ETag": f'"{branch.mark}"'})
+    return branch
 
 
 @router.post("/branches/{branch}/activate")
 async def activate_branch(
-    ledger: Asking, thread_id: ThreadId, branch: Annotated[int, Path(description="The number of the branch.")]
+    ledger: Asking, thread_id: ThreadId, branch: Annotated[int, Path(ge=0, description="The number of the branch.")]
 ) -> Branch:
     """Make a branch the active one, which requests use by default."""
     return await ledger.branches.activate(thread_id, branch)

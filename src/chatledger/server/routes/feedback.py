@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary
 from chatledger.models.feedback import Score
@@ -17,9 +18,8 @@ from chatledger.server.callers.chosen_ids import refuse_chosen
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import FeedbackId
 from chatledger.server.query import Limit
-from chatledger.server.requests.bodies import Body, Items, all_items, items, whole
+from chatledger.server.requests.bodies import Body, Items, Whole, all_items, items
 from chatledger.server.state import Asking, Mine, Shared, Who
-from chatledger.server.times import Time
 
 router = json_router(prefix="/feedback", tags=["feedback"])
 
@@ -29,8 +29,8 @@ OfUser = Annotated[str | None, Query(description="Only scores by this user, of t
 OfKey = Annotated[str | None, Query(description="Only scores under this key.")]
 OfAgent = Annotated[str | None, Query(description="Only scores of runs of this agent.")]
 OfModel = Annotated[str | None, Query(description="Only scores of runs of this model.")]
-Since = Annotated[Time | None, Query(description="Only scores from this time on.")]
-Until = Annotated[Time | None, Query(description="Only scores before this time.")]
+Since = Annotated[datetime | None, Query(description="Only scores from this time on.")]
+Until = Annotated[datetime | None, Query(description="Only scores before this time.")]
 Cursor = Annotated[str | None, Query(description="The `next_cursor` of the page before.")]
 
 
@@ -44,9 +44,7 @@ class NewFeedback(Body):
     author: Title | None = Field(None, description="Who gave the score. The caller says so: it is not checked.")
     source: Name | None = Field(None, description="Where it was given, such as `ui` or `eval`. Not checked either.")
     message_id: str | None = Field(None, description="The message that is scored; null for the whole run.")
-    call_index: Annotated[int, Field(ge=0), BeforeValidator(whole)] | None = Field(
-        None, description="The call of the message that is scored, counted from 0."
-    )
+    call_index: Whole | None = Field(None, description="The call of the message that is scored, counted from 0.")
     feedback_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
     user_id: str | None = Field(
         None, description="The user whose score it is. It is checked: a user's token gives their own."
@@ -126,7 +124,7 @@ async def compare_feedback(
     return await all_items(comparison)
 
 
-@router.post("/{feedback_id}/remove")
+@router.delete("/{feedback_id}")
 async def remove_feedback(ledger: Mine, feedback_id: FeedbackId) -> Feedback:
     """Withdraw a score and the earlier ones of its target, key and user. A user withdraws only their own scores."""
     return await ledger.feedback.remove(feedback_id)

@@ -9,7 +9,6 @@ from chatledger.server.state import Shared
 router = json_router()
 
 
-@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", tags=["health"])
 async def healthz(state: Shared) -> dict[str, float]:
     """Check that the database answers. Returns the seconds that its answer took, at most a second ago; 503 if there was

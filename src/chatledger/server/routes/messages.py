@@ -27,9 +27,9 @@ from chatledger.server.answers.sizes import require_small
 from chatledger.server.callers.ask_scope import refuse_all_but_questions, refuse_beyond_ask
 from chatledger.server.callers.chosen_ids import chooses, refuse_chosen, require_own_runs
 from chatledger.server.json_route import json_router
-from chatledger.server.paths import MessageId, ThreadId
+from chatledger.server.paths import MessageId, ThreadId, api_path
 from chatledger.server.query import Cursor as CursorQuery
-from chatledger.server.query import Limit
+from chatledger.server.query import Limit, OfBranch
 from chatledger.server.requests.bodies import (
     Append,
     Items,
@@ -57,7 +57,7 @@ async def read_messages(
     response: Response,
     limit: Limit,
     state: Shared,
-    branch: Annotated[int | None, Query(description="The branch; the active one by default.")] = None,
+    branch: OfBranch = None,
     before: Annotated[
         str | None, Query(description="Only messages before this cursor, mark, or seq of `branch`, the newest of them.")
     ] = None,
@@ -148,6 +148,9 @@ async def append_messages(
         appended = await ledger.messages.append(thread_id, Payload(body.payload, body.format), **terms)
     if appended.replayed:
         response.status_code = 200
+    else:
+        branch = {"branch": appended.messages[-1].branch} if appended.messages else {}
+        response.headers["Location"] = api_path("threads", thread_id, "messages", **branch)
     response.headers["ETag"] = f'"{appended.mark}"'
     return await apart(lambda: Stored.of(appended), appended.messages, appended.losses)
 

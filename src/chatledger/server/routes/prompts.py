@@ -14,6 +14,7 @@ from chatledger.repositories import scope_of
 from chatledger.server.answers.pages import require_fitting, require_small_answer, whole_answer
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId
+from chatledger.server.query import OfBranch
 from chatledger.server.requests.bodies import Prompt
 from chatledger.server.requests.turns import TokensQuery, TurnsQuery, newest_turns, require_one
 from chatledger.server.state import Mine, Shared
@@ -31,7 +32,7 @@ async def read_prompt(
     response: Response,
     state: Shared,
     format: Annotated[str, Query(description="The provider's format: `openai-chat`, `openai-responses`, `anthropic`.")],  # noqa: A002
-    branch: Annotated[int | None, Query(description="The branch; the active one by default.")] = None,
+    branch: OfBranch = None,
     turns: TurnsQuery = None,
     tokens: TokensQuery = None,
 ) -> Prompt:

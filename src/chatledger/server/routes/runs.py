@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Response
 from pydantic import Field
 
-from chatledger.models import Run, RunStatus, Usage
+from chatledger.models import Deleted, Run, RunStatus, Usage
 from chatledger.models.json import Json
 from chatledger.server.answers.headers import IdempotencyKey
 from chatledger.server.answers.pages import fitting_page
 from chatledger.server.answers.sizes import Metadata, Name
 from chatledger.server.callers.chosen_ids import made_of, refuse_chosen
 from chatledger.server.json_route import json_router
-from chatledger.server.paths import RunId, ThreadId
+from chatledger.server.paths import RunId, ThreadId, api_path
 from chatledger.server.query import Limit
 from chatledger.server.requests.bodies import Body, Items, items
 from chatledger.server.state import Mine, Shared, Who
@@ -43,7 +43,13 @@ class RunEnd(Body):
 
 @router.post("/threads/{thread_id}/runs", status_code=201)
 async def start_run(
-    ledger: Mine, caller: Who, state: Shared, thread_id: ThreadId, body: NewRun, idempotency_key: IdempotencyKey
+    ledger: Mine,
+    caller: Who,
+    state: Shared,
+    thread_id: ThreadId,
+    body: NewRun,
+    response: Response,
+    idempotency_key: IdempotencyKey,
 ) -> Run:
     """Store a run with the status `running`. The same request again, with a `run_id` or the same `Idempotency-Key`,
     changes nothing.
@@ -51,7 +57,9 @@ async def start_run(
     refuse_chosen(state.ids, caller, run_id=body.run_id)
     if body.run_id is None:
         body = body.model_copy(update={"run_id": made_of(idempotency_key, caller, "run", thread_id)})
-    return await ledger.runs.start(thread_id, **body.model_dump())
+    run = await ledger.runs.start(thread_id, **body.model_dump())
+    response.headers["Location"] = api_path("runs", run.run_id)
+    return run
 
 
 @router.get("/runs")
@@ -73,6 +81,14 @@ async def list_runs(
 async def get_run(ledger: Mine, run_id: RunId) -> Run:
     """Read a run."""
     return await ledger.runs.get(run_id)
+
+
+@router.delete("/runs/{run_id}")
+async def delete_run(ledger: Mine, run_id: RunId) -> Deleted:
+    """Delete a run for good, with its scores. Its messages stay, and belong to no run. Returns the number of rows by
+    table.
+    """
+    return await ledger.runs.delete(run_id)
 
 
 @router.post("/runs/{run_id}/finish")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from typing import Annotated
 
@@ -13,7 +14,6 @@ from chatledger.server.json_route import json_router
 from chatledger.server.query import Limit
 from chatledger.server.requests.bodies import Items, items
 from chatledger.server.state import OfUser
-from chatledger.server.times import Time
 
 router = json_router(prefix="/search", tags=["search"])
 
@@ -30,8 +30,8 @@ async def search_messages(
     thread_id: Annotated[str | None, Query(description="Only messages of this thread.")] = None,
     role: Annotated[list[str] | None, Query(description="Only messages of this role. Repeat it for more.")] = None,
     kind: OfKind = None,
-    since: Annotated[Time | None, Query(description="Only messages from this time on.")] = None,
-    until: Annotated[Time | None, Query(description="Only messages before this time.")] = None,
+    since: Annotated[datetime | None, Query(description="Only messages from this time on.")] = None,
+    until: Annotated[datetime | None, Query(description="Only messages before this time.")] = None,
     cursor: Cursor = None,
 ) -> Items[Hit]:
     """Find the messages that contain a text, those of the thread with the latest activity first. A page that stopped

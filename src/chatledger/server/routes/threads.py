@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,13 +14,13 @@ from chatledger.ids import new_id
 from chatledger.ledger import Ledger
 from chatledger.models import Deleted, Thread
 from chatledger.rules.synthetic_results import INTERRUPTED
-from chatledger.server.answers.headers import IdempotencyKey, without_quotes
+from chatledger.server.answers.headers import IdempotencyKey, tag_of, without_quotes
 from chatledger.server.answers.pages import fitting_page
 from chatledger.server.answers.sizes import Title, require_small_metadata
 from chatledger.server.callers.ask_scope import refuse_beyond_ask
 from chatledger.server.callers.chosen_ids import made_of, refuse_chosen
 from chatledger.server.json_route import json_router
-from chatledger.server.paths import ThreadId
+from chatledger.server.paths import ThreadId, api_path
 from chatledger.server.query import Limit
 from chatledger.server.requests.bodies import (
     Body,
@@ -32,7 +33,6 @@ from chatledger.server.requests.bodies import (
     items,
 )
 from chatledger.server.state import Asking, Mine, OfUser, Shared, Who
-from chatledger.server.times import Time
 
 router = json_router(prefix="/threads", tags=["threads"])
 
@@ -59,8 +59,8 @@ async def list_threads(
     limit: Limit,
     kind: Annotated[str | None, Query(description="Only threads of this kind.")] = None,
     archived: Annotated[bool | None, Query(description="Only archived threads, or only others.")] = False,
-    since: Annotated[Time | None, Query(description="Only threads active or created from this time on.")] = None,
-    until: Annotated[Time | None, Query(description="Only threads active or created before this time.")] = None,
+    since: Annotated[datetime | None, Query(description="Only threads active or created from this time on.")] = None,
+    until: Annotated[datetime | None, Query(description="Only threads active or created before this time.")] = None,
     order: Annotated[Order, Query(description="By the last activity, or by the time of creation.")] = "active",
     newest_first: Annotated[bool, Query(description="Whether the newest come first.")] = True,
     cursor: Annotated[str | None, Query(description="The `next_cursor` of the page before.")] = None,
@@ -81,7 +81,7 @@ async def list_threads(
 
 @router.post("", status_code=201)
 async def create_thread(
-    ledger: Asking, caller: Who, state: Shared, body: NewThread, idempotency_key: IdempotencyKey
+    ledger: Asking, caller: Who, state: Shared, body: NewThread, response: Response, idempotency_key: IdempotencyKey
 ) -> Thread:
     """Create an empty thread. `rules` need a token that may write. A repeat with the same `Idempotency-Key` and the
     same body, or with a `thread_id` and `exist_ok`, returns the thread. Another body under the key is a conflict.
@@ -92,9 +92,14 @@ async def create_thread(
     owner = ledger if body.user_id is None else ledger.user(body.user_id)
     fields = body.model_dump(exclude={"user_id"})
     if derived is None:
-        return await owner.threads.create(**fields)
+        return _created(await owner.threads.create(**fields), response)
     thread = await owner.threads.create(**fields | {"thread_id": derived, "exist_ok": True})
     _require_same(thread, body, idempotency_key)
+    return _created(thread, response)
+
+
+def _created(thread: Thread, response: Response) -> Thread:
+    response.headers.update({"Location": api_path("threads", thread.thread_id), "ETag": tag_of(thread)})
     return thread
 
 
@@ -117,9 +122,11 @@ _REMEDY = "use another idempotency key for another thread"
 
 @router.get("/{thread_id}")
 async def get_thread(ledger: Mine, thread_id: ThreadId, response: Response) -> Thread:
-    """Read a thread. The `ETag` is its version, to send in `If-Match` with an update."""
+    """Read a thread. Send its `ETag` in `If-None-Match` to get 304 while it is the same, and in `If-Match` with an
+    update. An update compares only the version in it, so that new messages do not hinder it.
+    """
     thread = await ledger.threads.get(thread_id)
-    response.headers["ETag"] = f'"{thread.version}"'
+    response.headers["ETag"] = tag_of(thread)
     return thread
 
 
@@ -137,13 +144,19 @@ async def update_thread(
         stored = (await ledger.threads.get(thread_id)).metadata or {}
         require_small_metadata({**stored, **body.metadata})
     thread = await ledger.threads.update(thread_id, **changes, expected=_version(if_match))
-    response.headers["ETag"] = f'"{thread.version}"'
+    response.headers["ETag"] = tag_of(thread)
     return thread
 
 
 @router.post("/{thread_id}/copy", status_code=201)
 async def copy_thread(
-    ledger: Mine, caller: Who, state: Shared, thread_id: ThreadId, body: ThreadCopy, idempotency_key: IdempotencyKey
+    ledger: Mine,
+    caller: Who,
+    state: Shared,
+    thread_id: ThreadId,
+    body: ThreadCopy,
+    response: Response,
+    idempotency_key: IdempotencyKey,
 ) -> Thread:
     """Copy a path of a thread to a new thread of the same owner. Runs and scores stay with the source. A repeat with
     the same `Idempotency-Key` returns the copy.
@@ -152,8 +165,10 @@ async def copy_thread(
     fields = body.model_dump(exclude_unset=True)
     derived = made_of(idempotency_key, caller, "copy", thread_id) if body.thread_id is None else None
     if derived is None:
-        return await _copy(ledger, thread_id, {**fields, "thread_id": body.thread_id or new_id()})
-    return await _copy_once(ledger, thread_id, {**fields, "thread_id": derived})
+        copy = await _copy(ledger, thread_id, {**fields, "thread_id": body.thread_id or new_id()})
+    else:
+        copy = await _copy_once(ledger, thread_id, {**fields, "thread_id": derived})
+    return _created(copy, response)
 
 
 async def _copy(ledger: Ledger, source: str, fields: dict[str, Any]) -> Thread:
@@ -192,7 +207,7 @@ _LONGEST_VERSION = 18
 def _version(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
-    text = without_quotes(if_match)
+    text = without_quotes(if_match).partition(".")[0]
     if not text.isdecimal() or len(text) > _LONGEST_VERSION:
         raise InvalidArgument("If-Match", f'must be the version of a thread, such as "3", not {if_match!r}')
     return int(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Query
@@ -10,7 +11,6 @@ from chatledger.models import LedgerStats, UsageSummary
 from chatledger.server.json_route import json_router
 from chatledger.server.requests.bodies import Items, all_items
 from chatledger.server.state import OfUser
-from chatledger.server.times import Time
 
 router = json_router(tags=["usage"])
 
@@ -25,8 +25,8 @@ async def sum_usage(
     thread_id: Annotated[str | None, Query(description="Only runs of this thread.")] = None,
     agent: Annotated[str | None, Query(description="Only runs of this agent.")] = None,
     model: Annotated[str | None, Query(description="Only runs of this model.")] = None,
-    since: Annotated[Time | None, Query(description="Only runs that started from this time on.")] = None,
-    until: Annotated[Time | None, Query(description="Only runs that started before this time.")] = None,
+    since: Annotated[datetime | None, Query(description="Only runs that started from this time on.")] = None,
+    until: Annotated[datetime | None, Query(description="Only runs that started before this time.")] = None,
     prices: Prices = False,
 ) -> Items[UsageSummary]:
     """Total runs, tokens and cost, grouped by `by`. Without `by`, one total."""
@@ -46,8 +46,8 @@ async def sum_usage(
 async def count_stats(
     ledger: OfUser,
     by: Annotated[Literal["day", "model"] | None, Query(description="Count by day or by model.")] = None,
-    since: Annotated[Time | None, Query(description="Only what happened from this time on.")] = None,
-    until: Annotated[Time | None, Query(description="Only what happened before this time.")] = None,
+    since: Annotated[datetime | None, Query(description="Only what happened from this time on.")] = None,
+    until: Annotated[datetime | None, Query(description="Only what happened before this time.")] = None,
     prices: Prices = False,
 ) -> Items[LedgerStats]:
     """Count messages, threads, users, runs and current scores; in all, by day or by model."""

@@ -1,0 +1,103 @@
+"""HEAD is GET without the body at every route, and what is created says where it is."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from chatledger import Ledger
+from chatledger.server import ServerLimits, create_app
+from tests.server.conftest import by_header, client_of, json_of, listening
+from tests.server.owned import REQUESTS, send, store_owned
+
+_CHANGING = {"content-length"}
+"""Headers of the routes that say how long something took."""
+
+
+async def test_each_route_that_is_read_answers_head_with_the_headers_of_get(ledger: Ledger) -> None:
+    await store_owned(ledger)
+    app = create_app(ledger, authenticate=by_header, limits=ServerLimits(stream_seconds=0.1))
+    gets = [route for route in REQUESTS if route.startswith("GET ")]
+    assert len(gets) > 25
+    async with client_of(app, "bob") as client:
+        for route in gets:
+            read = await send(client, route, REQUESTS[route])
+            head = await send(client, route.replace("GET", "HEAD"), REQUESTS[route])
+            varies = _CHANGING if route == "GET /healthz" or "events" in route else set()
+            assert head.status_code == read.status_code, route
+            assert head.content == b"", route
+            assert _headers(head, varies) == _headers(read, varies), route
+
+
+def _headers(response: httpx.Response, without: set[str]) -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if name not in without}
+
+
+async def test_head_of_a_stream_ends_and_holds_no_place(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    app = create_app(ledger, authenticate=by_header)
+    async with listening(app) as port, httpx.AsyncClient(headers={"X-User": "*"}) as client:
+        url = f"http://127.0.0.1:{port}/v1/threads/t"
+        head = await client.head(f"{url}/events")
+        assert (head.status_code, head.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        assert app.state.server.streams.total() == 0
+        assert (await client.head(url)).headers["content-length"] == str(len((await client.get(url)).content))
+        assert (await client.head(f"{url}none")).status_code == 404
+
+
+async def test_head_needs_a_token_as_get_does(app: FastAPI) -> None:
+    async with client_of(app, None) as nobody:
+        assert (await nobody.head("/v1/threads")).status_code == 401
+
+
+async def test_what_is_created_is_where_its_location_says(ledger: Ledger) -> None:
+    app, outer = create_app(ledger, authenticate=by_header), FastAPI()
+    outer.mount("/chat", app)
+    message = {"role": "user", "content": "?", "message_id": "m"}
+    created = [
+        ("/threads", {"thread_id": "a/ü"}, "/threads/a%2F%C3%BC"),
+        ("/threads/a%2F%C3%BC/messages", {"messages": [message]}, "/threads/a%2F%C3%BC/messages?branch=0"),
+        ("/threads/a%2F%C3%BC/copy", {"thread_id": "c"}, "/threads/c"),
+        ("/threads/c/branches", {"at": None}, "/threads/c/messages?branch=1"),
+        ("/threads/c/runs", {"run_id": "r"}, "/runs/r"),
+    ]
+    async with client_of(outer) as client:
+        for path, body, place in created:
+            made = await client.post(f"/chat/v1{path}", json=body)
+            assert (made.status_code, made.headers["Location"]) == (201, f"/chat/v1{place}"), made.text
+            read = await client.get(made.headers["Location"])
+            assert read.status_code == 200
+            assert read.headers.get("ETag") == made.headers.get("ETag"), path
+
+
+async def test_a_client_that_has_the_state_gets_no_body(client: httpx.AsyncClient, ledger: Ledger) -> None:
+    body = {"messages": [{"role": "user", "content": "?"}], "create": True}
+    mark = (await client.post("/v1/threads/t/messages", json=body)).headers["ETag"]
+    for path in ("/v1/threads/t", "/v1/threads/t/messages", "/v1/threads/t/prompt?format=openai-chat"):
+        tag = (await client.get(path)).headers["ETag"]
+        for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+            same = await client.get(path, headers={"If-None-Match": known})
+            assert (same.status_code, same.content, same.headers["ETag"]) == (304, b"", tag), path
+        json_of(await client.get(path, headers={"If-None-Match": '"other"'}))
+        assert (await client.head(path, headers={"If-None-Match": tag})).status_code == 304
+    tag = (await client.get("/v1/threads/t")).headers["ETag"]
+    json_of(await client.post("/v1/threads/t/messages", json=body), 201)
+    for path, old in (("/v1/threads/t", tag), ("/v1/threads/t/messages", mark)):
+        json_of(await client.get(path, headers={"If-None-Match": old}))
+    json_of(await client.patch("/v1/threads/t", json={"title": "T"}, headers={"If-Match": tag}))
+    json_of(await client.patch("/v1/threads/t", json={"title": "U"}, headers={"If-Match": tag}), 412)
+    json_of(await client.patch("/v1/threads/t", json={"title": "U"}, headers={"If-Match": '"1"'}))
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions", "/v1/models", "/v1/nothing"])
+async def test_a_route_that_is_only_elsewhere_says_so(client: httpx.AsyncClient, path: str) -> None:
+    refused = json_of(await client.post(path, json={"model": "m", "input": "?", "conversation": "conv_1"}), 404)
+    assert refused["type"] == "urn:chatledger:NoRoute"
+    assert refused["error"] == {
+        "message": refused["detail"],
+        "type": "invalid_request_error",
+        "param": None,
+        "code": "no_route",
+    }
+    assert ("runs no model" in refused["detail"]) == (path != "/v1/nothing")
