@@ -151,6 +151,8 @@ async def test_a_wrong_method_is_told_all_methods_of_the_path(
         ("/v1/threads/t/branches", {"at": True}, "at"),
         ("/v1/threads/t/rewind", {"to": None, "branch": 1.5}, "branch"),
         ("/v1/feedback", {"run_id": "r", "key": "k", "score": "1"}, "score"),
+        ("/v1/runs/r/finish", {"status": "failed", "usage": {"input_tokens": "5"}}, "usage"),
+        ("/v1/runs/r/finish", {"status": "failed", "usage": {"details": {"cached": True}}}, "usage"),
     ],
 )
 async def test_a_value_of_another_type_is_refused(
@@ -159,6 +161,24 @@ async def test_a_value_of_another_type_is_refused(
     refused = json_of(await client.post(path, json=body), 400)
     places = [one["path"].split(".") for one in refused["errors"]]  # of a field of two types there is one for each
     assert {tuple(place[:2]) for place in places} == {("body", field)}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"is_error": 1}, {"is_error": "yes"}, {"created_at": 0.5}, {"created_at": "5"}, {"branch": False}, {"seq": "1"}],
+    ids=str,
+)
+async def test_a_value_of_another_type_in_a_message_is_refused(
+    client: httpx.AsyncClient, wrong: dict[str, Any]
+) -> None:
+    message = {"role": "user", "content": "?"}
+    for method, path, body in (
+        ("POST", "/v1/threads/t/messages", {"messages": [message, {**message, **wrong}], "create": True}),
+        ("PUT", "/v1/threads/t/messages/m", {**message, **wrong}),
+    ):
+        refused = json_of(await client.request(method, path, json=body), 400)
+        place = ["body", "messages", "1"] if method == "POST" else ["body"]
+        assert {one["path"] for one in refused["errors"]} == {".".join([*place, *wrong])}
 
 
 async def test_a_whole_number_may_be_written_with_a_point(client: httpx.AsyncClient) -> None:

@@ -115,6 +115,7 @@ async def walk(app: FastAPI, ledger: Ledger, rows_of: Run, caller: str, given: d
     """What went wrong in the visits of a caller."""
     name, tenant = CALLERS[caller]
     breaches = []
+    described = {one["operationId"]: one["responses"] for ms in app.openapi()["paths"].values() for one in ms.values()}
     async with client_of(app, name, **{"X-Tenant": tenant}) as client:
         for operation, (method, path) in operations(app).items():
             for visit in VISITS[operation]:
@@ -122,6 +123,8 @@ async def walk(app: FastAPI, ledger: Ledger, rows_of: Run, caller: str, given: d
                 response = await ask(client, method, path, visit, {**given, "CURSOR": given.get(operation, "")})
                 what = f"{operation} {visit}: {response.status_code} {response.text}"
                 expected = visit.elsewhere if tenant != "default" and visit.elsewhere is not None else visit.status
+                if str(response.status_code) not in described[operation]:
+                    breaches.append(f"{what}, which the description does not name")
                 if response.status_code != expected:
                     breaches.append(f"{what}, not {expected}")
                 elif expected == 200 and operation != "get_me" and (SECRET in response.text or "bob" in response.text):

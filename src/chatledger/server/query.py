@@ -15,7 +15,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from chatledger.errors import InvalidArgument
-from chatledger.server.requests.json_request import InvalidBody
+from chatledger.server.requests.json_request import InvalidBody, is_number
 from chatledger.server.state import state_of
 
 if TYPE_CHECKING:
@@ -106,20 +106,12 @@ class _Form:
     kind: str
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 _FORMS = {
     bool: _Form({"true", "false"}.__contains__, "must be true or false", "bool_parsing"),
     int: _Form(re.compile("-?[0-9]+").fullmatch, "must be a whole number", "int_parsing"),
     # Pydantic takes a number for the seconds since 1970, or for milliseconds if it is large.
     datetime: _Form(
-        lambda text: not _is_number(text),
+        lambda text: not is_number(text),
         "must be a time such as 2026-01-31T08:00:00Z, and not a number",
         "datetime_parsing",
     ),

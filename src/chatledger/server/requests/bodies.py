@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
-from chatledger.models import Appended, ChatMessage, Page, Repair, RulesLevel
+from chatledger.models import Appended, ChatMessage, Page, Repair, RulesLevel, Usage
 from chatledger.models.json import Json
 from chatledger.models.messages import LENIENT
 from chatledger.repositories.history import History
 from chatledger.server.answers.pages import LARGEST, too_large, written
 from chatledger.server.answers.sizes import Metadata, Title, require_short_names
 from chatledger.server.problems import title_of
+from chatledger.server.requests.json_request import is_number
 from chatledger.storage.append.request import OnOpenCalls
 
 T = TypeVar("T")
@@ -35,6 +37,21 @@ class Body(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _of_types(value: Any) -> Any:
+    if isinstance(value, dict):
+        counts = {name: _whole_numbers(count) for name, count in value.items() if name != "cost"}
+        Usage.model_validate(counts, strict=True)
+    return value
+
+
+def _whole_numbers(value: Any) -> Any:
+    return {name: whole(count) for name, count in value.items()} if isinstance(value, dict) else whole(value)
+
+
+ReportedUsage = Annotated[Usage, BeforeValidator(_of_types)]
+"""The usage of a request: its counts are numbers. A cost may be a text, which is exact."""
 
 
 class Damage(BaseModel):
@@ -85,7 +102,19 @@ def _of_any_role(value: Any) -> Any:
         return value
     if "text" in value and "content" not in value:
         raise ValueError("text is made of content; send content")
+    _require_time(value.get("created_at"))
+    of_types = {name: whole(value[name]) for name in ("role", "is_error", "branch", "seq") if name in value}
+    ChatMessage.model_validate(of_types, context=LENIENT, strict=True)
     return ChatMessage.model_validate({name: value[name] for name in value if name != "text"}, context=LENIENT)
+
+
+def _require_time(value: Any) -> None:
+    """Pydantic takes a number for the seconds since 1970."""
+    if value is not None and (not isinstance(value, str) or is_number(value)):
+        mistake = PydanticCustomError("datetime_type", "Input should be a time such as 2026-01-31T08:00:00Z")
+        raise ValidationError.from_exception_data(
+            "ChatMessage", [{"type": mistake, "loc": ("created_at",), "input": value}]
+        )
 
 
 Message = Annotated[ChatMessage, BeforeValidator(_of_any_role), AfterValidator(require_short_names)]

@@ -110,6 +110,14 @@ def _load(text: str, **readers: Any) -> Any:
         raise InvalidBody.at("body", f"nested deeper than {_DEEPEST}") from None
 
 
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _refuse(name: str) -> float:
     raise ValueError(name)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query, Response
 from pydantic import Field
 
-from chatledger.models import Deleted, Run, RunStatus, Usage
+from chatledger.models import Deleted, Run, RunStatus
 from chatledger.models.json import Json
 from chatledger.server.answers.headers import IdempotencyKey
 from chatledger.server.answers.pages import fitting_page
@@ -17,7 +17,7 @@ from chatledger.server.callers.chosen_ids import made_of, refuse_chosen
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import RunId, ThreadId, api_path
 from chatledger.server.query import Limit
-from chatledger.server.requests.bodies import Body, Items, items
+from chatledger.server.requests.bodies import Body, Items, ReportedUsage, items
 from chatledger.server.state import Mine, Shared, Who
 
 router = json_router(tags=["runs"])
@@ -37,7 +37,9 @@ class RunEnd(Body):
     """How a run ended."""
 
     status: RunStatus = Field(description="The outcome.")
-    usage: Usage | None = Field(None, description="The tokens and the cost; null keeps the sum of the run's drafts.")
+    usage: ReportedUsage | None = Field(
+        None, description="The tokens and the cost; null keeps the sum of the run's drafts."
+    )
     error: str | None = Field(None, description="Why the run failed.")
 
 
