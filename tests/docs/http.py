@@ -82,15 +82,12 @@ def _takes(operation: dict[str, Any]) -> Iterator[str]:
 
 def _returns(operation: dict[str, Any]) -> str:
     said = []
-    others = []
     for status, response in operation["responses"].items():
         if status < "3":
             [(media, content)] = response["content"].items()
             type_ = "events, each with a ThreadChange" if media == "text/event-stream" else _type(content["schema"])
             said.append(type_ if status == "200" else f"{status} with {type_}")
-        elif status != "default":
-            others.append(status)
-    return f"Returns {', or '.join(said)}; else {', '.join(others)}."
+    return f"Returns {', or '.join(said)}."
 
 
 def _type(schema: dict[str, Any]) -> str:

@@ -147,7 +147,7 @@ def _add_tags_of_states(description: dict[str, Any]) -> None:
             tag = {"ETag": header(f"The state of {state}.")}
             operation["responses"]["200"]["headers"] = tag
             operation["responses"]["304"] = {"description": f"The client has this state of {state}.", "headers": tag}
-            text = f"The `ETag` of an earlier answer; 304 if {state} is still the same."
+            text = "The `ETag` of an earlier answer; 304 while it is the same."
             known = {"name": "If-None-Match", "in": "header", "required": False, **header(text)}
             operation.setdefault("parameters", []).append(known)
         created = operation["responses"].get("201")

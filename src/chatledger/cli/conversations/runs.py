@@ -95,10 +95,7 @@ def delete_run(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Permanently delete a run, with its scores. Its messages stay, and belong to no run.
-
-    Example: chatledger runs delete demo-run-1 --yes
-    """
+    """Permanently delete a run, with its scores. Its messages stay, and belong to no run."""
 
     async def work(ledger: Ledger) -> int:
         deleted = await ledger.runs.delete(run_id)

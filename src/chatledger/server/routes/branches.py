@@ -52,9 +52,7 @@ async def list_branches(ledger: Mine, thread_id: ThreadId, limit: Limit, cursor:
 async def fork_branch(
     ledger: Asking, thread_id: ThreadId, body: Fork, response: Response, expected: ExpectedMark
 ) -> Branch:
-    """Create a branch that shares the messages up to one of them. It copies no message. `Location` is where its
-    messages are, and the `ETag` its mark.
-    """
+    """Create a branch that shares the messages up to one of them. It copies no message."""
     branch = await ledger.branches.fork(thread_id, **body.model_dump(), expected=expected)
     place = api_path("threads", thread_id, "messages", branch=branch.branch)
     response.headers.update({"Location": place, "ETag": f'"{branch.mark}"'})

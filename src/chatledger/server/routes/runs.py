@@ -87,9 +87,7 @@ async def get_run(ledger: Mine, run_id: RunId) -> Run:
 
 @router.delete("/runs/{run_id}")
 async def delete_run(ledger: Mine, run_id: RunId) -> Deleted:
-    """Delete a run for good, with its scores. Its messages stay, and belong to no run. Returns the number of rows by
-    table.
-    """
+    """Delete a run for good, with its scores. Its messages stay, and belong to no run."""
     return await ledger.runs.delete(run_id)
 
 

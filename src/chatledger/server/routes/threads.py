@@ -122,9 +122,7 @@ _REMEDY = "use another idempotency key for another thread"
 
 @router.get("/{thread_id}")
 async def get_thread(ledger: Mine, thread_id: ThreadId, response: Response) -> Thread:
-    """Read a thread. Send its `ETag` in `If-None-Match` to get 304 while it is the same, and in `If-Match` with an
-    update. An update compares only the version in it, so that new messages do not hinder it.
-    """
+    """Read a thread. An update compares only the version in its `ETag`, so that new messages do not hinder it."""
     thread = await ledger.threads.get(thread_id)
     response.headers["ETag"] = tag_of(thread)
     return thread
