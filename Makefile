@@ -32,7 +32,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants soak \
+.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -65,7 +65,10 @@ service: $(DEMO_READY)  ## Run the example chat service on the database URL (a p
 	CHATLEDGER_URL=$(URL) $(DEMO)/bin/uvicorn examples.service.app:app --port $(PORT) --timeout-graceful-shutdown 5
 
 test: $(READY)  ## Run the suite on both databases, on two cores, without what test-… targets run
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not old_program'
+
+test-candidate: $(READY)  ## Let the candidate's own program write databases, and upgrade and read them; needs its commit in the clone
+	$(BIN)/python -m pytest -m old_program tests/migrations
 
 test-server: $(READY)  ## Run the tests of the HTTP server and of the example service
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/server tests/examples

@@ -66,12 +66,14 @@ def test_an_encrypted_database_of_the_candidate_has_no_plain_words(database: str
         assert (words in plain, words in encrypted) == (True, False)
 
 
+@pytest.mark.old_program
 def test_a_database_that_the_candidates_program_writes_is_upgraded(empty: Database, kind: str) -> None:
     said = run_candidate("write", empty.url, kind)
     migrate(empty.url)
     assert_reads(asyncio.run(read(empty.url, kind)), said)
 
 
+@pytest.mark.old_program
 def test_the_candidates_program_is_not_the_checkout() -> None:
     site = build() / "site"
     program = "import chatledger; print(chatledger.__file__)"

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from chatledger.models.json import dumps
 from chatledger.rules import Judgement, Tip
 from chatledger.storage.append import kv
 from chatledger.storage.append.guarded_write import KEYS, TABLES, Guard, GuardedWrite, Step, write_by_table
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.run_conflict import refuse_foreign_run
+from chatledger.storage.drivers.errors import is_key, raise_run_conflict, run_conflict
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.rows.encrypted import UNLESS_ENCRYPTED
 from chatledger.storage.rows.encryption import Tenant
@@ -123,7 +124,7 @@ def write(sql: WriteSql, plan: Plan, *, locked: bool = False) -> Written | TryAg
     try:
         written = _write_by_table(sql, plan) if sql.by_table else read_written(sql.fetch(*one_statement(plan, apart)))
     except Exception as error:
-        refuse_foreign_run(sql, plan.request, error)
+        _refuse_foreign_run(sql, plan.request, error)
         raise
     if apart and isinstance(written, Written):
         write_values(sql, plan.request)
@@ -281,3 +282,20 @@ NEW_BRANCH = Guard(
         f"{_INSERT_BRANCH} VALUES ({', '.join(f':{name}' for name in _BRANCH_TYPES)}) RETURNING 1",
     ),
 )
+
+
+_FOREIGN_RUN = (
+    "SELECT run_id FROM {schema}runs"
+    " WHERE tenant_id = :tenant AND thread_id <> :thread AND run_id IN (SELECT value FROM json_each(:runs))"
+)
+
+
+def _refuse_foreign_run(sql: WriteSql, request: AppendRequest, error: Exception) -> None:
+    """Raises RunConflict if that is why the write failed."""
+    if sql.dialect == "postgresql":
+        raise_run_conflict(error, request.runs)
+    elif request.runs and is_key(error):  # SQLite does not say which foreign key failed
+        place = {"tenant": request.tenant.key, "thread": request.thread, "runs": dumps(request.runs)}
+        foreign = sql.fetch(_FOREIGN_RUN, place)
+        if foreign:
+            raise run_conflict(foreign[0][0]) from error

@@ -228,6 +228,13 @@ def commit_outcome_unknown(error: BaseException) -> StorageError | None:
     )
 
 
+def raise_run_conflict(error: BaseException, runs: Sequence[str]) -> None:
+    """Raises RunConflict if PostgreSQL says that one of the runs belongs to another thread."""
+    foreign = foreign_run(error, runs)
+    if foreign is not None:
+        raise run_conflict(foreign) from error
+
+
 def run_conflict(stored_run_id: str) -> RunConflict:
     return RunConflict(decode_text(stored_run_id), "belongs to another thread")
 

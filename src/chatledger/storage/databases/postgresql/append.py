@@ -33,7 +33,6 @@ from chatledger.storage.append.attempt import (
 from chatledger.storage.append.create import creating_statement, new_thread, read_created
 from chatledger.storage.append.preflight import Preflight, preflight
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.run_conflict import raise_run_conflict
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import (
     Plan,
@@ -54,6 +53,7 @@ from chatledger.storage.drivers.errors import (
     NoPlace,
     is_away,
     is_locked,
+    raise_run_conflict,
     read_failure,
     translate,
 )
@@ -231,7 +231,7 @@ class PostgresqlAppend:
             try:
                 rows = await fetching
             except Exception as error:
-                raise_run_conflict(requests, error)
+                raise_run_conflict(error, [run for request in requests for run in request.runs])
                 raise
         return read(rows)
 
