@@ -98,7 +98,7 @@ async def test_a_slow_client_gets_its_whole_page(patient: FastAPI, ledger: Ledge
             received += await reader.read(20_000)
             await asyncio.sleep(0.01)
         writer.close()
-    assert received.count(b"x" * 500_000) == 2
+    assert received.count(b"x" * 500_000) == 4  # two messages, each with its words as content and as text
 
 
 async def test_streams_that_are_dropped_make_room_for_others(limited: FastAPI, ledger: Ledger) -> None:
