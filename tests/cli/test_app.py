@@ -113,7 +113,7 @@ print(sorted({"sqlalchemy", "alembic", "asyncpg", "chatledger.models", "chatledg
     ("words", "at", "offered"),
     [
         ("chatledger mi", 1, {"migrate"}),
-        ("chatledger runs ", 2, {"list", "show", "usage"}),
+        ("chatledger runs ", 2, {"delete", "list", "show", "usage"}),
         ("chatledger sql --cs", 2, {"--csv"}),
     ],
 )

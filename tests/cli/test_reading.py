@@ -67,6 +67,7 @@ WRITES = [
     "reencrypt",
     "check --fix --yes",
     "delete t --yes",
+    "runs delete r --yes",
     "erase --thread t --yes",
     "erase-message t m --yes",
     "delete-inactive --older-than 0h --yes",
@@ -74,8 +75,8 @@ WRITES = [
     "serve",
 ]
 """These do not migrate either. One who wants that types `migrate`, or `--migrate`."""
-ELSEWHERE = {"migrate", "backup", "restore", "convert", "formats", "token add", "token list", "token revoke"}
-"""`migrate` is what may change a schema; the others change no database: `backup` and `restore` make a file."""
+ELSEWHERE = {"migrate", "copy", "backup", "restore", "convert", "formats", "token add", "token list", "token revoke"}
+"""`migrate` is what may change a schema, and `copy` makes that of its target; `backup` and `restore` make a file."""
 
 
 def test_every_command_is_tried_here() -> None:
