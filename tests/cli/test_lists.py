@@ -160,6 +160,12 @@ WRITE_A_THREAD = [
 ]
 
 
+async def test_a_search_of_several_words_needs_no_quotes(filled: Database) -> None:
+    bare, quoted = chatledger("search", "in", "Lima", url=filled.url), chatledger("search", "in Lima", url=filled.url)
+    assert (bare.code, bare.out) == (quoted.code, quoted.out)
+    assert "t0" in quoted.out
+
+
 @pytest.fixture
 async def named(database: Database) -> Database:
     async with Ledger.open(database.url) as ledger:

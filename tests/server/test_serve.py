@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -69,4 +70,17 @@ async def test_the_format_of_another_package_is_loaded_only_by_its_name(tmp_path
 def test_serve_names_the_command_that_creates_a_missing_file(tmp_path: Path) -> None:
     done = chatledger("serve", url=str(tmp_path / "my chat.db"))
     assert done.code == 3
-    assert done.error.endswith(f"; run: chatledger serve --url '{tmp_path}/my chat.db' --migrate")
+    assert done.error.endswith(f"check --url, or create it: chatledger serve --url '{tmp_path}/my chat.db' --migrate")
+
+
+async def test_serve_refuses_a_port_that_is_taken_before_it_names_a_page(tmp_path: Path) -> None:
+    path = str(tmp_path / "chat.db")
+    with serving(path, "--migrate") as server:
+        port = urlsplit(server.url).port
+        done = chatledger("serve", "--port", str(port), url=path)
+        assert done.code == 2
+        assert f"port {port} of 127.0.0.1 is taken; {CHOOSE}" in done.err
+        assert "in a browser" not in done.err
+
+
+CHOOSE = "choose another with --port, or a free one with --port 0"

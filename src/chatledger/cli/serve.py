@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -129,7 +131,8 @@ def serve(
             from chatledger.errors import StorageError
 
             raise StorageError(
-                f"there is no database {path}; run: chatledger serve --url {shlex.quote(path)} --migrate"
+                f"there is no database {path}; check --url, or create it: "
+                f"chatledger serve --url {shlex.quote(path)} --migrate"
             )
         in_ledger(url, tenant, _nothing)  # finds a database that cannot be served now, and not in each worker
         say(f"encryption: {'off' if KEY_FILE.get() is None else 'on'}")
@@ -147,15 +150,16 @@ def serve(
             limits={"body": max_body, "streams": max_streams, "caller_streams": max_streams_per_caller},
         ).to_environment()
         listener = None if uds is None else listen_at(uds)
+        free = 0 if uds is not None else _free(host, port)
         app()  # finds a wrong option now, and not in each worker
-        if page and uds is None and port:
-            say(f"open http://{f'[{host}]' if ':' in host else host}:{port}{root_path}/ in a browser; Ctrl+C ends it")
+        if page and uds is None:
+            say(f"open http://{f'[{host}]' if ':' in host else host}:{free}{root_path}/ in a browser; Ctrl+C ends it")
         uvicorn.run(
             "chatledger.server.process:app",
             factory=True,
             http="chatledger.server.protocol:Protocol",
             host=host,
-            port=port,
+            port=free,
             fd=None if listener is None else listener.fileno(),
             forwarded_allow_ips=None if uds is None else "*",  # the mode of the socket says whom to believe
             workers=workers,
@@ -169,6 +173,20 @@ def serve(
         )
 
     run(command, debug=debug)
+
+
+def _free(host: str, port: int) -> int:
+    """The port, or a free one for 0. Raises UsageError if another program has it."""
+    try:
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as taken:
+            number: int = taken.getsockname()[1]
+            return number
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise UsageError(
+            f"port {port} of {host} is taken; choose another with --port, or a free one with --port 0"
+        ) from None
 
 
 async def _nothing(ledger: Ledger) -> int:

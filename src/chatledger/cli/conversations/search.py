@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def search(
-    query: Annotated[str, typer.Argument(metavar="TEXT", help="The text to find, in any case.")],
+    words: Annotated[list[str], typer.Argument(metavar="TEXT", help="The text to find, in any case.")],
     threads: Annotated[
         bool, typer.Option("--threads", help="Show each thread once, and search the titles as well.")
     ] = False,
@@ -48,6 +48,8 @@ def search(
     It is searched in texts, tool results, names of tools, and arguments.
     """
     from chatledger.errors import InvalidArgument
+
+    query = " ".join(words)
 
     async def work(ledger: Ledger) -> int:
         if threads and (thread is not None or role or since is not None or until is not None):

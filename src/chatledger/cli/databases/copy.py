@@ -106,6 +106,8 @@ def _print(report: CopyReport, *, compared: bool, writes: bool) -> None:
         say(f"{left_out:,} rows are not copied, because tombstones name them")
     if compared and not report.differences:
         say(f"both databases agree: {report.threads:,} threads")
+    if writes:
+        say("the target is read-only until the same command runs with --done")
     if report.ended:
         say("the copy is complete: the target is open for all writers")
     elif compared and report.differences:
