@@ -15,6 +15,11 @@ import pytest
 from chatledger import ChatMessage, Feedback, InvalidArgument, Ledger, Pace, StorageError
 from chatledger.admin import copy, migrate
 from chatledger.errors import SchemaMismatch
+from chatledger.storage.drivers.urls import read_url
+from chatledger.storage.schema.tables import SCHEMA
+from chatledger.transfer.copy.database_copy import DatabaseCopy
+from chatledger.transfer.copy.ends import open_source, open_target
+from chatledger.transfer.copy.marker import ALL, put, read
 from tests.conversations import texts, turn, user
 
 SLOW = Pace(interval=3_600, lease=7_200)
@@ -293,3 +298,34 @@ async def test_an_erased_tenant_is_refused(source: str, target: str) -> None:
         await ledger.erasures.erase(("tenant",))
     with pytest.raises(StorageError, match="tenant 'acme' was erased"):
         await copy(source, target, tenant="acme")
+
+
+async def test_a_pass_that_outlives_the_end_writes_nothing(source: str, target: str) -> None:
+    """It removed what the new owner of the target had written."""
+    await copy(source, target)
+    reads = await open_source(read_url(source), SCHEMA)
+    side = await open_target(read_url(target), SCHEMA, create=False, read_only=False)
+    try:
+        assert (await copy(source, target, done=True)).ended
+        async with Ledger.open(target) as ledger:
+            await ledger.threads.create("new")
+        with pytest.raises(StorageError, match="was ended meanwhile"):
+            await DatabaseCopy(reads, side, ALL, True, False, None).run()
+        async with Ledger.open(target) as ledger:
+            assert (await ledger.threads.get("new")).thread_id == "new"
+    finally:
+        await side.close()
+        await reads.side.close()
+
+
+async def test_of_two_copies_that_begin_together_one_is_refused(source: str, target: str) -> None:
+    """Both had found no marker. With both, no later copy of either could go on or end."""
+    await copy(source, target)
+    side = await open_target(read_url(target), SCHEMA, create=False, read_only=False)
+    try:
+        with pytest.raises(StorageError, match=r"a copy of all tenants into .* is under way"):
+            await put(side, SCHEMA, "acme", "other")
+        assert list(await read(side, SCHEMA)) == [ALL]
+    finally:
+        await side.close()
+    assert (await copy(source, target, done=True)).ended

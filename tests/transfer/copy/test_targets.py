@@ -141,7 +141,10 @@ async def test_the_command_copies_compares_and_ends(tmp_path: Path, pg_url: str)
     assert "differs: tenant 'default': thread 't'" in found.out
     assert found.error == "chatledger: the databases differ: copy again"
     again = chatledger("copy", "--from", source, "--to", pg_url)
-    assert again.error == "chatledger: 1 of 1 threads copied, 0 removed"
+    assert again.err.splitlines() == [
+        "chatledger: 1 of 1 threads copied, 0 removed",
+        "chatledger: the target is read-only until the same command runs with --done",
+    ]
     ended = chatledger("copy", "--from", source, "--to", pg_url, "--done")
     assert (ended.code, ended.err.splitlines()[-1]) == (
         0,

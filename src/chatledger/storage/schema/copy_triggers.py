@@ -15,7 +15,7 @@ MARKER = "chatledger_copy"
 """The table that says what is copied from where: a row for each scope, the stored id of a tenant or "" for all."""
 SETTING = "chatledger.copying"
 """On PostgreSQL, the copy sets this to the id of its source in its transactions."""
-WRITES = f"UPDATE {MARKER} SET writes = {{}}"
+WRITES = f"UPDATE {MARKER} SET writes = {{}} WHERE scope = :scope AND source = :source RETURNING 1"
 """On SQLite, the copy says so in the marker, and takes it back before it commits: no other connection sees it."""
 REFUSAL = (
     "a copy into this database is under way, so only the copy writes; once it is complete, end it with: "
@@ -45,7 +45,8 @@ def postgresql_triggers(schema: str, scope: str, source: str) -> Iterator[str]:
         for event, row in _EVENTS.items():
             own = f" AND {row}.tenant_id = {_literal(scope)}" if scope else ""
             yield (
-                f'CREATE TRIGGER {_name(scope, event)} BEFORE {event.upper()} ON "{schema}".{table.name} FOR EACH ROW '
+                f"CREATE OR REPLACE TRIGGER {_name(scope, event)} BEFORE {event.upper()}"
+                f' ON "{schema}".{table.name} FOR EACH ROW '
                 f"WHEN (current_setting('{SETTING}', true) IS DISTINCT FROM '{source}'{own}) "
                 f"EXECUTE FUNCTION {function}"
             )

@@ -146,7 +146,7 @@ class DatabaseCopy:
         if self.scope or wanted is None or recorded_at is not None:
             return wanted is not None
         if self.writes:
-            async with self.target.writing(self.source.identity):
+            async with self.target.writing(self.scope, self.source.identity):
                 update = f"UPDATE {{schema}}{VERSION_TABLE} SET encrypted_at = :moment"
                 await self.target.run(update, [{"moment": self._moment(wanted)}])
         else:
@@ -172,7 +172,7 @@ class DatabaseCopy:
         of_source, of_target = [await self._facts(side, tenant) for side in (self.source.side, self.target)]
         if of_source is None:
             if of_target is not None and not stones[1].any and self.writes:  # the tenant vanished, with its threads
-                async with self.target.writing(self.source.identity):
+                async with self.target.writing(self.scope, self.source.identity):
                     await self.target.run("DELETE FROM {schema}tenants WHERE tenant_id = :tenant", [{"tenant": tenant}])
             return False
         at, digest, stone = of_source
@@ -185,7 +185,7 @@ class DatabaseCopy:
             self._differs(f"{self._named_tenant()}: its row in tenants")
             return at is not None
         moment = self._moment(at)
-        async with self.target.writing(self.source.identity):
+        async with self.target.writing(self.scope, self.source.identity):
             columns = ", ".join(_TENANT_COLUMNS)
             changed = ", ".join(f"{name} = excluded.{name}" for name in _TENANT_COLUMNS)
             await self.target.run(
@@ -207,7 +207,7 @@ class DatabaseCopy:
                 self._differs(f"{self._named_tenant()}: {len(page)} tombstones")
             elif page:
                 scores = [score for _, own in page for score in own]
-                async with self.target.writing(self.source.identity):
+                async with self.target.writing(self.scope, self.source.identity):
                     await self.target.load(erasures, [row for row, _ in page])
                     await self.target.load(kept_scores, scores)
                 self.rows.update({"erasures": len(page), "kept_scores": len(scores)})
@@ -366,7 +366,7 @@ class DatabaseCopy:
     ) -> None:
         written: Counter[str] = Counter()
         before = self.left_out.copy()
-        async with self.target.writing(self.source.identity):
+        async with self.target.writing(self.scope, self.source.identity):
             await self._delete(part, gone)
             for table in part.tables:
                 async for rows in self._read(part, table, span, left_out):
@@ -395,7 +395,7 @@ class DatabaseCopy:
         async for later, left_out, _ in self._ranges(part, erased, span.low):
             of_source, of_target = await self._both(part, later, left_out)
             differing = [unit for unit, digest in of_target.items() if of_source.get(unit) != digest]
-            async with self.target.writing(self.source.identity):
+            async with self.target.writing(self.scope, self.source.identity):
                 await self._delete(part, differing)
         self.left_out = counted
 

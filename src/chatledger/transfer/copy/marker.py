@@ -57,6 +57,12 @@ def require_same(markers: dict[str, str], scope: str, source: str, side: Side) -
         )
 
 
+def require(markers: dict[str, str], scope: str, side: Side) -> None:
+    """Raises StorageError if no copy of the scope is under way."""
+    if scope not in markers:
+        raise StorageError(f"no copy of {of(scope)} into {side.name} is under way, so there is nothing to end")
+
+
 def of(scope: str) -> str:
     return f"tenant {decode_text(scope)!r}" if scope else "all tenants"
 
@@ -70,6 +76,10 @@ async def put(side: Side, schema: str, scope: str, source: str) -> None:
         await side.execute(_CREATE[side.dialect])
         for statement in _triggers(side, schema, scope, source):  # they lock the tables, so nobody writes any more
             await side.execute(statement)
+        markers = await read(side, schema)  # another copy may have put its own since
+        require_same(markers, scope, source, side)
+        if scope in markers:
+            return
         filled = await _filled(side, scope)
         if filled is not None:
             raise StorageError(
@@ -80,8 +90,12 @@ async def put(side: Side, schema: str, scope: str, source: str) -> None:
         await side.run(into, [{"scope": scope, "source": source}])
 
 
-async def clear(side: Side, schema: str, scope: str) -> None:
+async def clear(side: Side, schema: str, scope: str, source: str) -> None:
+    """Raises StorageError if the marker is gone, or is another one now."""
     async with side.changing():
+        markers = await read(side, schema)
+        require(markers, scope, side)
+        require_same(markers, scope, source, side)
         await side.run(f"DELETE FROM {{schema}}{MARKER} WHERE scope = :scope", [{"scope": scope}])
         left = await side.fetch(f"SELECT 1 FROM {{schema}}{MARKER} LIMIT 1", {})
         if side.dialect == "postgresql":

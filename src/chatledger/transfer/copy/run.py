@@ -11,7 +11,7 @@ from chatledger.transfer.copy import marker
 from chatledger.transfer.copy.database_copy import DatabaseCopy
 from chatledger.transfer.copy.ends import CopySource, open_source, open_target, require_two
 from chatledger.transfer.copy.marker import of
-from chatledger.transfer.copy.sides import Side
+from chatledger.transfer.copy.sides import DuplicateKey, Side
 
 
 async def copy_database(
@@ -36,6 +36,7 @@ async def copy_database(
             markers = await marker.read(side, schema)
             marker.require_same(markers, scope, reads.identity, side)
             if done:
+                marker.require(markers, scope, side)
                 return await _end(
                     reads,
                     side,
@@ -44,7 +45,6 @@ async def copy_database(
                     verify=verify,
                     keep=keep_open_runs,
                     progress=progress,
-                    marked=scope in markers,
                 )
             if verify:
                 return await _compare(reads, side, scope, keep_open_runs, progress)
@@ -53,7 +53,13 @@ async def copy_database(
             else:
                 await marker.put(side, schema, scope, reads.identity)
             work = DatabaseCopy(reads, side, scope, True, keep_open_runs, progress)
-            await work.run()
+            try:
+                await work.run()
+            except DuplicateKey as error:
+                raise StorageError(
+                    f"another copy of {of(scope)} into {side.name} writes at the same time; run this one again when "
+                    "that one has ended"
+                ) from error
             return work.report()
         finally:
             await side.close()
@@ -82,16 +88,13 @@ async def _end(
     verify: bool,
     keep: bool,
     progress: Progress | None,
-    marked: bool,
 ) -> CopyReport:
-    if not marked:
-        raise StorageError(f"no copy of {of(scope)} into {target.name} is under way, so there is nothing to end")
     report = DatabaseCopy(source, target, scope, False).report()
     if verify:
         report = await _compare(source, target, scope, keep, progress)
         if report.differences:
             return report
-    await marker.clear(target, schema, scope)
+    await marker.clear(target, schema, scope, source.identity)
     return report.model_copy(update={"ended": True})
 
 

@@ -19,7 +19,7 @@ from chatledger.storage.drivers.errors import Kind, raise_translated, read_failu
 from chatledger.storage.drivers.sql import prepare
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import create_postgresql_engine, sqlite_path, without_password
-from chatledger.storage.schema.copy_triggers import SETTING, WRITES
+from chatledger.storage.schema.copy_triggers import MARKER, SETTING, WRITES
 from chatledger.storage.schema.distribution import SEQUENTIAL
 from chatledger.storage.schema.row_security import MIGRATING
 from chatledger.transfer.copy.cells import Row, columns_of, to_driver
@@ -32,6 +32,7 @@ BYTES = 4 * 1024 * 1024
 _FEWEST, _MOST = 10, 5_000
 _SAMPLE = 8
 """One row of so many is measured."""
+ENDED = "this copy was ended meanwhile, with --done, so nothing more is written"
 _TIMEOUT = 60.0
 """Seconds that a copy waits for another writer of a SQLite file."""
 
@@ -60,7 +61,7 @@ class Side(Protocol):
 
     async def load(self, table: Table, rows: Sequence[Row]) -> None: ...
 
-    def writing(self, writer: str) -> AbstractAsyncContextManager[None]:
+    def writing(self, scope: str, source: str) -> AbstractAsyncContextManager[None]:
         """A transaction in which the marker of a copy lets `writer` write."""
         ...
 
@@ -140,12 +141,15 @@ class SqliteSide:
         await self._in_thread(lambda: self._connection.sql.load(table.name, columns_of(table), rows))
 
     @asynccontextmanager
-    async def writing(self, writer: str) -> AsyncIterator[None]:
+    async def writing(self, scope: str, source: str) -> AsyncIterator[None]:
+        marker = {"scope": scope, "source": source}
         await self._in_thread(lambda: self._connection.execute("BEGIN IMMEDIATE"))
         try:
-            await self._in_thread(lambda: self._connection.execute(WRITES.format(1)))
+            there = await self.fetch(f"SELECT 1 FROM sqlite_master WHERE name = '{MARKER}'", {})
+            if not there or not await self.fetch(WRITES.format(1), marker):
+                raise StorageError(ENDED)
             yield
-            await self._in_thread(lambda: self._connection.execute(WRITES.format(0)))
+            await self.fetch(WRITES.format(0), marker)
             await self._in_thread(self._connection.commit)
         except BaseException:
             self._connection.rollback()
@@ -281,8 +285,12 @@ class PostgresqlSide:
             _raise(error)
 
     @asynccontextmanager
-    async def writing(self, writer: str) -> AsyncIterator[None]:
-        async with self._transaction(f"{_TO_ALL_SERVERS}; SET LOCAL {SETTING} = '{writer}'"):
+    async def writing(self, scope: str, source: str) -> AsyncIterator[None]:
+        marker = {"scope": scope, "source": source}
+        async with self._transaction(f"{_TO_ALL_SERVERS}; SET LOCAL {SETTING} = '{source}'"):
+            ((there,),) = await self.fetch(f"SELECT to_regclass('{{schema}}{MARKER}') IS NOT NULL", {})
+            if not there or not await self.fetch(_HELD, marker):
+                raise StorageError(ENDED)
             yield
 
     @asynccontextmanager
@@ -317,6 +325,7 @@ _UNHURRIED = f"SET statement_timeout = 0; SET idle_in_transaction_session_timeou
 """A copy takes as long as it takes. The owner of the tables sees every tenant's rows, as in a migration."""
 
 
+_HELD = f"SELECT 1 FROM {{schema}}{MARKER} WHERE scope = :scope AND source = :source FOR SHARE"
 _TO_ALL_SERVERS = "SET LOCAL citus.propagate_set_commands = 'local'"
 _CHANGING = f"SET LOCAL lock_timeout = '30s'; SET LOCAL citus.enable_unsafe_triggers = on; {SEQUENTIAL}"
 """Citus asks for these. A plain PostgreSQL accepts the settings too, and does not use them."""
