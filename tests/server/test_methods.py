@@ -41,6 +41,7 @@ async def test_head_of_a_stream_ends_and_holds_no_place(ledger: Ledger) -> None:
         url = f"http://127.0.0.1:{port}/v1/threads/t"
         head = await client.head(f"{url}/events")
         assert (head.status_code, head.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        assert "content-length" not in head.headers
         assert app.state.server.streams.total() == 0
         assert (await client.head(url)).headers["content-length"] == str(len((await client.get(url)).content))
         assert (await client.head(f"{url}none")).status_code == 404

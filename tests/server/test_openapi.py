@@ -100,6 +100,18 @@ async def test_the_description_names_where_the_application_is_mounted() -> None:
             assert (described["servers"], described["security"]) == ([{"url": url}], [{"HTTPBearer": []}])
 
 
+async def test_an_application_is_mounted_under_any_name(ledger: Ledger) -> None:
+    """A header is ASCII: the thread was created, and the answer was a 500."""
+    app, outer = create_app(ledger, authenticate=by_header), FastAPI()
+    outer.mount("/\u0447\u0430\u0442", app)
+    async with client_of(outer) as client:
+        created = await client.post("/%D1%87%D0%B0%D1%82/v1/threads", json={"thread_id": "t"})
+        assert (created.status_code, created.headers["location"]) == (201, "/%D1%87%D0%B0%D1%82/v1/threads/t")
+        assert (await client.get(created.headers["location"])).json()["thread_id"] == "t"
+        described = (await client.get("/%D1%87%D0%B0%D1%82/v1/openapi.json")).json()
+        assert described["servers"] == [{"url": "/%D1%87%D0%B0%D1%82"}]
+
+
 def test_a_stream_of_events_names_its_data(description: dict[str, Any]) -> None:
     stream = description["paths"]["/v1/threads/{thread_id}/events"]["get"]["responses"]["200"]["content"]
     assert list(stream) == ["text/event-stream"]

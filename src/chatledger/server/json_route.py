@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
@@ -33,7 +34,7 @@ class JsonRoute(APIRoute):
         async def handling(request: Request) -> Response:
             response = await handle(JsonRequest(request.scope, request.receive, self.body_field))
             if "location" in response.headers:  # an endpoint does not know where the application is mounted
-                response.headers["Location"] = request.scope.get("root_path", "") + response.headers["Location"]
+                response.headers["Location"] = quote(request.scope.get("root_path", "")) + response.headers["Location"]
             if request.method == "GET" and is_known(request.headers.get("if-none-match"), response.headers.get("etag")):
                 return Response(status_code=304, headers={"ETag": response.headers["ETag"]})
             return response

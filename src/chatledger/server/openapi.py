@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
@@ -50,7 +51,7 @@ class DescribedApp(FastAPI):
         """FastAPI's own route names the root of the server too, where the application is mounted below it."""
 
         async def describe(request: Request) -> Response:
-            root = request.scope.get("root_path", "").rstrip("/")
+            root = quote(request.scope.get("root_path", "").rstrip("/"))
             return JsonResponse({**self.openapi(), "servers": [{"url": root or "/"}]})
 
         self.add_route(str(self.openapi_url), describe, include_in_schema=False)

@@ -217,6 +217,17 @@ async def test_many_runs_are_found_at_once(ledger: Ledger) -> None:
     assert await find_runs(scope_of(ledger), []) == {}
 
 
+async def test_a_run_with_an_open_call_is_not_deleted(ledger: Ledger) -> None:
+    """The result of the call brought the run back, or met another thread that had its id by then."""
+    await ledger.messages.append("t", turn()[:2], create=True, run_id="r")
+    with pytest.raises(RunConflict, match="has an open call; append its result or close it first"):
+        await ledger.runs.delete("r")
+    await ledger.messages.close_open_calls("t")
+    await ledger.runs.delete("r")
+    with pytest.raises(RunNotFound):
+        await ledger.runs.get("r")
+
+
 async def test_a_deleted_run_goes_with_its_scores_and_its_messages_stay(ledger: Ledger) -> None:
     first = await ledger.messages.append("t", turn(), create=True, run_id="r")
     await ledger.branches.fork("t", None, activate=False)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from chatledger.models.weight import in_thread
+from chatledger.models.weight import FairPool
 
 _LEAST = 1_024
 """Bytes of the smallest answer that is compressed."""
@@ -24,6 +25,8 @@ class Compressed:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        # Of its own, since zlib leaves the interpreter to others: bodies need not wait while an answer is compressed.
+        self._threads = FairPool(1, "chatledger-gzip", most_of_caller=1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -39,11 +42,32 @@ class Compressed:
                 return
             if start is not None:
                 begun, start = start, None
-                message = await _compress(begun, message, wanted)
+                message = await self._compress(begun, message, wanted)
                 await send(begun)
             await send(message)
 
         await self._app(scope, receive, sending)
+
+    async def _compress(self, start: Message, message: Message, wanted: bool) -> Message:
+        """The whole body of a response, compressed if it is large enough; its headers say so."""
+        body, headers = message.get("body", b""), MutableHeaders(scope=start)
+        is_text = headers.get("content-type", "").partition(";")[0] in _TEXTS
+        if message.get("more_body", False) or not is_text or len(body) < _LEAST:
+            return message
+        headers.add_vary_header("Accept-Encoding")
+        if not wanted:
+            return message
+
+        def zipped() -> bytes:
+            return gzip.compress(body, _LEVEL, mtime=0)
+
+        shorter = zipped() if len(body) <= _LARGE else await asyncio.wrap_future(self._threads.submit(zipped))
+        headers["Content-Encoding"] = "gzip"
+        headers["Content-Length"] = str(len(shorter))
+        tag = headers.get("etag", "")
+        if tag.startswith('"'):  # the bytes differ from those of the same state without compression
+            headers["ETag"] = f"W/{tag}"
+        return {**message, "body": shorter}
 
 
 def _accepts(headers: Headers) -> bool:
@@ -54,25 +78,3 @@ def _accepts(headers: Headers) -> bool:
     weights = {name: weight for name, _, weight in offers}
     weight = weights.get("gzip", weights.get("*", "0"))
     return weight == "" or weight.strip("0.") != ""
-
-
-async def _compress(start: Message, message: Message, wanted: bool) -> Message:
-    """The whole body of a response, compressed if it is large enough; its headers say so."""
-    body, headers = message.get("body", b""), MutableHeaders(scope=start)
-    is_text = headers.get("content-type", "").partition(";")[0] in _TEXTS
-    if message.get("more_body", False) or not is_text or len(body) < _LEAST:
-        return message
-    headers.add_vary_header("Accept-Encoding")
-    if not wanted:
-        return message
-
-    def zipped() -> bytes:
-        return gzip.compress(body, _LEVEL, mtime=0)
-
-    shorter = zipped() if len(body) <= _LARGE else await in_thread(zipped)
-    headers["Content-Encoding"] = "gzip"
-    headers["Content-Length"] = str(len(shorter))
-    tag = headers.get("etag", "")
-    if tag.startswith('"'):  # the bytes differ from those of the same state without compression
-        headers["ETag"] = f"W/{tag}"
-    return {**message, "body": shorter}

@@ -32,7 +32,9 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if ONLY_HEAD in scope.get("state", {}):
-            await Response(headers=self.headers)(scope, receive, send)
+            answer = Response(headers=self.headers)
+            del answer.headers["Content-Length"]  # that of GET has none
+            await answer(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 

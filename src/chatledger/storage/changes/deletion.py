@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from sqlalchemy import and_, delete, select, update
+from sqlalchemy import and_, delete, exists, select, update
 
 from chatledger.arguments import FUNCTION_OR_NONE, require
 from chatledger.errors import InvalidArgument, RunConflict, RunNotFound, ThreadNotFound
@@ -23,7 +23,7 @@ from chatledger.storage.repositories.counts import count_threads, rows_of
 from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.owned import owned_each
-from chatledger.storage.schema.tables import branches, feedback, messages, runs, threads
+from chatledger.storage.schema.tables import branches, feedback, messages, runs, threads, tool_calls, tool_results
 
 
 def delete_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> Deleted:
@@ -34,7 +34,9 @@ def delete_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> Deleted:
 
 
 def delete_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Deleted:
-    """Raises RunNotFound, and RunConflict while a message of the run is being written."""
+    """Raises RunNotFound, and RunConflict while a message of the run is being written or a call of it is open: its
+    result would bring the run back.
+    """
     own = and_(owned_each(runs, tenant), runs.c.run_id == run_id)
     thread_id = sql.execute(select(runs.c.thread_id).where(own)).scalar_one_or_none()
     if thread_id is None:
@@ -45,6 +47,12 @@ def delete_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Deleted:
     ends = and_(branches.c.branch == messages.c.branch, branches.c.partial_seq == messages.c.seq)
     if sql.execute(select(messages.c.seq).where(of_run, of_thread, ends).limit(1)).first() is not None:
         raise RunConflict(run_id, "has a message that is still being written; end or interrupt it first")
+    of_message = [tool_calls.c[name] == messages.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")]
+    answers = [tool_results.c[name] == tool_calls.c[name] for name in ("tenant_id", "thread_id")]
+    answers += [tool_results.c[f"call_{name}"] == tool_calls.c[name] for name in ("branch", "seq", "idx")]
+    waits = select(tool_calls.c.idx).where(of_run, *of_message, ~exists().where(*answers)).limit(1)
+    if sql.execute(waits).first() is not None:
+        raise RunConflict(run_id, "has an open call; append its result or close it first")
     if sql.execute(update(messages).where(of_run).values(run_id=None)).rowcount:
         sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
     of_scores = and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id == run_id)
