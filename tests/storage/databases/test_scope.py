@@ -271,6 +271,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.runs.start("mine", run_id=ids.run, agent="other"),
     ],
     "runs.finish": [lambda s, ids: s.runs.finish(ids.run, status="failed", usage=Usage(input_tokens=1))],
+    "runs.delete": [lambda s, ids: s.runs.delete(ids.run)],
     "runs.get": [lambda s, ids: s.runs.get(ids.run)],
     "runs.find": [lambda s, ids: s.runs.find(ids.run)],
     "storage.find_runs": [lambda s, ids: find_runs(scope_of(s), [ids.run])],
@@ -473,7 +474,14 @@ async def rows_of(database: Database, tenant: str) -> dict[str, list[tuple[Any, 
 
 
 # They take no id, tell none, or leave nothing for the calls after them.
-BLUNT = {"threads.delete", "threads.create", "storage.load_threads", "threads.delete_inactive", "erasures.list"}
+BLUNT = {
+    "threads.delete",
+    "runs.delete",
+    "threads.create",
+    "storage.load_threads",
+    "threads.delete_inactive",
+    "erasures.list",
+}
 
 
 async def test_the_comparison_can_fail(ledger: Ledger) -> None:
