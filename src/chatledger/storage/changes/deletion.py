@@ -47,10 +47,11 @@ def delete_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Deleted:
     ends = and_(branches.c.branch == messages.c.branch, branches.c.partial_seq == messages.c.seq)
     if sql.execute(select(messages.c.seq).where(of_run, of_thread, ends).limit(1)).first() is not None:
         raise RunConflict(run_id, "has a message that is still being written; end or interrupt it first")
-    of_message = [tool_calls.c[name] == messages.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")]
-    answers = [tool_results.c[name] == tool_calls.c[name] for name in ("tenant_id", "thread_id")]
-    answers += [tool_results.c[f"call_{name}"] == tool_calls.c[name] for name in ("branch", "seq", "idx")]
-    waits = select(tool_calls.c.idx).where(of_run, *of_message, ~exists().where(*answers)).limit(1)
+    ids = {"tenant_id": tenant.name, "thread_id": thread_id}
+    of_message = [tool_calls.c[name] == messages.c[name] for name in ("branch", "seq")]
+    answers = [tool_results.c[f"call_{name}"] == tool_calls.c[name] for name in ("branch", "seq", "idx")]
+    answered = exists().where(*answers).where(*(tool_results.c[name] == id_ for name, id_ in ids.items()))
+    waits = select(tool_calls.c.idx).where(of_run, *of_message, ~answered).filter_by(**ids).limit(1)
     if sql.execute(waits).first() is not None:
         raise RunConflict(run_id, "has an open call; append its result or close it first")
     if sql.execute(update(messages).where(of_run).values(run_id=None)).rowcount:
