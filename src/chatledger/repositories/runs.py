@@ -113,7 +113,7 @@ class RunRepository:
         """Delete the run for good, with its scores. Returns the number of rows by table. Its messages stay, and belong
         to no run; each branch of the thread gets another mark.
 
-        Raises RunNotFound, and RunConflict while a message of the run is being written. It locks the thread.
+        Raises RunNotFound, and RunConflict while a message of it is being written or a call is open. Locks the thread.
         """
         require(STR, run_id=run_id)
         return await self._scope.write(lambda sql: delete_run(sql, self._scope.tenant, run_id), removes=True)
