@@ -463,6 +463,77 @@ JOIN chatledger.threads ON chatledger.branches.tenant_id = chatledger.threads.te
 WHERE chatledger.branches.tenant_id = $1::VARCHAR COLLATE "C"
   AND chatledger.branches.thread_id = $2::VARCHAR COLLATE "C" AND chatledger.branches.branch = $3::INTEGER;
 
+SELECT chatledger.runs.thread_id
+FROM chatledger.runs
+WHERE chatledger.runs.tenant_id = $1::VARCHAR COLLATE "C" AND chatledger.runs.run_id = $2::VARCHAR COLLATE "C";
+
+SELECT chatledger.branches.branch
+FROM chatledger.branches
+WHERE chatledger.branches.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.branches.thread_id = $2::VARCHAR COLLATE "C"
+ORDER BY chatledger.branches.branch FOR UPDATE;
+
+SELECT chatledger.threads.thread_id
+FROM chatledger.threads
+WHERE chatledger.threads.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.threads.thread_id = $2::VARCHAR COLLATE "C" FOR UPDATE;
+
+SELECT chatledger.runs.run_id
+FROM chatledger.runs
+WHERE chatledger.runs.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.runs.thread_id = $2::VARCHAR COLLATE "C"
+ORDER BY chatledger.runs.run_id FOR UPDATE;
+
+SELECT chatledger.messages.seq
+FROM chatledger.messages, chatledger.branches
+WHERE chatledger.messages.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.messages.thread_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.messages.run_id = $3::VARCHAR COLLATE "C"
+  AND chatledger.branches.tenant_id = $4::VARCHAR COLLATE "C"
+  AND chatledger.branches.thread_id = $5::VARCHAR COLLATE "C"
+  AND chatledger.branches.branch = chatledger.messages.branch
+  AND chatledger.branches.partial_seq = chatledger.messages.seq
+LIMIT $6::INTEGER;
+
+SELECT chatledger.tool_calls.idx
+FROM chatledger.tool_calls, chatledger.messages
+WHERE chatledger.messages.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.messages.thread_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.messages.run_id = $3::VARCHAR COLLATE "C"
+  AND chatledger.tool_calls.branch = chatledger.messages.branch
+  AND chatledger.tool_calls.seq = chatledger.messages.seq
+  AND NOT (
+    EXISTS (
+      SELECT *
+      FROM chatledger.tool_results
+      WHERE chatledger.tool_results.call_branch = chatledger.tool_calls.branch
+        AND chatledger.tool_results.call_seq = chatledger.tool_calls.seq
+        AND chatledger.tool_results.call_idx = chatledger.tool_calls.idx
+        AND chatledger.tool_results.tenant_id = $4::VARCHAR COLLATE "C"
+        AND chatledger.tool_results.thread_id = $5::VARCHAR COLLATE "C"
+    )
+  ) AND chatledger.tool_calls.tenant_id = $6::VARCHAR COLLATE "C"
+  AND chatledger.tool_calls.thread_id = $7::VARCHAR COLLATE "C"
+LIMIT $8::INTEGER;
+
+UPDATE chatledger.messages
+SET run_id=$1::VARCHAR COLLATE "C"
+WHERE chatledger.messages.tenant_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.messages.thread_id = $3::VARCHAR COLLATE "C"
+  AND chatledger.messages.run_id = $4::VARCHAR COLLATE "C";
+
+UPDATE chatledger.branches
+SET stamp=$1::BIGINT
+WHERE chatledger.branches.tenant_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.branches.thread_id = $3::VARCHAR COLLATE "C";
+
+DELETE FROM chatledger.feedback
+WHERE chatledger.feedback.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.feedback.run_id = $2::VARCHAR COLLATE "C";
+
+DELETE FROM chatledger.runs
+WHERE chatledger.runs.tenant_id = $1::VARCHAR COLLATE "C" AND chatledger.runs.run_id = $2::VARCHAR COLLATE "C";
+
 SELECT chatledger.runs.tenant_id, chatledger.runs.run_id, chatledger.runs.thread_id, chatledger.runs.agent,
   chatledger.runs.model, chatledger.runs.status, chatledger.runs.input, chatledger.runs.input_tokens,
   chatledger.runs.output_tokens, chatledger.runs.total_tokens, chatledger.runs.usage_details,

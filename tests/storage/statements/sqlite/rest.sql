@@ -193,6 +193,53 @@ JOIN main.threads ON main.branches.tenant_id = main.threads.tenant_id
   AND main.branches.thread_id = main.threads.thread_id
 WHERE main.branches.tenant_id = ? AND main.branches.thread_id = ? AND main.branches.branch = ?;
 
+SELECT main.runs.thread_id FROM main.runs WHERE main.runs.tenant_id = ? AND main.runs.run_id = ?;
+
+SELECT main.branches.branch
+FROM main.branches
+WHERE main.branches.tenant_id = ? AND main.branches.thread_id = ?
+ORDER BY main.branches.branch;
+
+SELECT main.runs.run_id
+FROM main.runs
+WHERE main.runs.tenant_id = ? AND main.runs.thread_id = ?
+ORDER BY main.runs.run_id;
+
+SELECT main.messages.seq
+FROM main.messages, main.branches
+WHERE main.messages.tenant_id = ? AND main.messages.thread_id = ? AND main.messages.run_id = ?
+  AND main.branches.tenant_id = ? AND main.branches.thread_id = ?
+  AND main.branches.branch = main.messages.branch AND main.branches.partial_seq = main.messages.seq
+LIMIT ?
+OFFSET ?;
+
+SELECT main.tool_calls.idx
+FROM main.tool_calls, main.messages
+WHERE main.messages.tenant_id = ? AND main.messages.thread_id = ? AND main.messages.run_id = ?
+  AND main.tool_calls.branch = main.messages.branch AND main.tool_calls.seq = main.messages.seq
+  AND NOT (
+    EXISTS (
+      SELECT *
+      FROM main.tool_results
+      WHERE main.tool_results.call_branch = main.tool_calls.branch
+        AND main.tool_results.call_seq = main.tool_calls.seq
+        AND main.tool_results.call_idx = main.tool_calls.idx AND main.tool_results.tenant_id = ?
+        AND main.tool_results.thread_id = ?
+    )
+  ) AND main.tool_calls.tenant_id = ? AND main.tool_calls.thread_id = ?
+LIMIT ?
+OFFSET ?;
+
+UPDATE main.messages
+SET run_id=?
+WHERE main.messages.tenant_id = ? AND main.messages.thread_id = ? AND main.messages.run_id = ?;
+
+UPDATE main.branches SET stamp=? WHERE main.branches.tenant_id = ? AND main.branches.thread_id = ?;
+
+DELETE FROM main.feedback WHERE main.feedback.tenant_id = ? AND main.feedback.run_id = ?;
+
+DELETE FROM main.runs WHERE main.runs.tenant_id = ? AND main.runs.run_id = ?;
+
 SELECT main.runs.tenant_id, main.runs.run_id, main.runs.thread_id, main.runs.agent, main.runs.model,
   main.runs.status, main.runs.input, main.runs.input_tokens, main.runs.output_tokens, main.runs.total_tokens,
   main.runs.usage_details, main.runs.cost, main.runs.error, main.runs.metadata, main.runs.started_at,
