@@ -123,6 +123,9 @@ def test_bounds_are_exact(description: dict[str, Any]) -> None:
     assert (tokens["exclusiveMaximum"], tokens["minimum"]) == (2**63, 0)
     call = description["components"]["schemas"]["NewFeedback"]["properties"]["call_index"]["anyOf"][0]
     assert call == {"type": "integer", "minimum": 0}
+    for model in ("Feedback", "NewFeedback"):
+        score = description["components"]["schemas"][model]["properties"]["score"]
+        assert (score["minimum"], score["maximum"]) == (-int(1e100), int(1e100)), model
     assert "e+" not in json.dumps(description)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import JsonObject
@@ -21,14 +21,15 @@ _LARGEST = 1e100
 """Sums of the squares of as many of them as a database holds are still numbers."""
 
 
-def _not_too_large(score: float) -> float:
-    if abs(score) > _LARGEST:
+def _not_too_large(score: Any) -> Any:
+    if isinstance(score, (int, float)) and abs(score) > _LARGEST:
         raise ValueError("must be a number from -1e100 to 1e100")
     return score
 
 
-Score: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_not_too_large)]
-"""A score."""
+_BOUNDS = Field(allow_inf_nan=False, json_schema_extra={"minimum": -_LARGEST, "maximum": _LARGEST})
+Score: TypeAlias = Annotated[float, _BOUNDS, BeforeValidator(_not_too_large), AfterValidator(_not_too_large)]
+"""A score. It is compared before it is a float too, since an integer beyond the bound may become the bound."""
 
 
 class Feedback(Model):
@@ -57,9 +58,7 @@ class Feedback(Model):
     without a user count as one user's. On a user's ledger, `feedback.record` fills in that user.
     """
     call_index: Annotated[int, Field(ge=0)] | None = None
-    """The call of the message that is scored, counted from 0; None if the score is for the message. Needs a
-    `message_id`.
-    """
+    """The call of the message that is scored, counted from 0; None for the message itself. Needs a `message_id`."""
     retracted_at: UtcDatetime | None = None
     """The time when `feedback.remove` withdrew the score, in UTC; None if it was not withdrawn."""
 
