@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
-from chatledger import Ledger
+from chatledger import Feedback, Ledger
 from chatledger.server import ServerLimits, create_app
+from chatledger.server.page import conversation, login, media, scores, static, threads, usage
 from tests.server.conftest import by_header, client_of, json_of, listening
 from tests.server.owned import REQUESTS, send, store_owned
 
@@ -50,6 +54,40 @@ async def test_head_of_a_stream_ends_and_holds_no_place(ledger: Ledger) -> None:
 async def test_head_needs_a_token_as_get_does(app: FastAPI) -> None:
     async with client_of(app, None) as nobody:
         assert (await nobody.head("/v1/threads")).status_code == 401
+
+
+async def test_each_path_has_the_methods_that_the_description_names(app: FastAPI) -> None:
+    """Also a path that could be an id in another one, such as `/v1/feedback/summary`."""
+    async with client_of(app) as client:
+        for path, operations in app.openapi()["paths"].items():
+            own = {method.upper() for method in operations} | ({"HEAD"} if "get" in operations else set())
+            for method in {"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"} - own:
+                refused = await client.request(method, path.replace("{", "").replace("}", ""))
+                assert (refused.status_code, refused.headers["Allow"]) == (405, ", ".join(sorted(own))), (method, path)
+
+
+def test_no_path_of_the_page_is_an_id_in_another_one() -> None:
+    routes = [route for module in (threads, conversation, media, scores, usage, login, static) for route in _of(module)]
+    assert len(routes) > 8
+    for route in routes:
+        for path in {other.path_format for other in routes} - {route.path_format}:
+            assert not route.path_regex.match(path), (path, route.path)
+
+
+def _of(module: Any) -> list[APIRoute]:
+    return list(module.router.routes)
+
+
+@pytest.mark.parametrize("feedback_id", ["summary", "compare"])
+async def test_a_score_with_the_name_of_a_path_can_be_removed(
+    client: httpx.AsyncClient, ledger: Ledger, feedback_id: str
+) -> None:
+    await ledger.threads.create("t")
+    await ledger.runs.start("t", run_id="r")
+    await ledger.feedback.record(Feedback(run_id="r", key="thumb", score=1, feedback_id=feedback_id))
+    escaped = f"%{ord(feedback_id[0]):x}{feedback_id[1:]}"
+    removed = json_of(await client.delete(f"/v1/feedback/{escaped}"))
+    assert (removed["feedback_id"], removed["retracted_at"] is None) == (feedback_id, False)
 
 
 async def test_what_is_created_is_where_its_location_says(ledger: Ledger) -> None:

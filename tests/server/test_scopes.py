@@ -121,7 +121,7 @@ def routes_of(routes: Iterable[Any], prefix: str = "") -> Iterator[str]:
     """Each route, those of the routers within too: FastAPI keeps them in one list or as a tree, by its release."""
     for route in routes:
         if isinstance(route, Route):
-            yield from (f"{method} {prefix}{route.path}" for method in route.methods or ())
+            yield from (f"{method} {prefix}{route.path_format}" for method in route.methods or ())
         else:  # anything else, such as a mounted application, fails here
             yield from routes_of(route.original_router.routes, prefix + route.include_context.prefix)
 

@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, urlencode
 
 from fastapi import Path
 from pydantic import AfterValidator
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
@@ -39,7 +40,19 @@ PathId = Annotated[str, AfterValidator(_decode)]
 ThreadId = Annotated[PathId, Path(description="The id of the thread, percent-encoded: a slash in it is `%2F`.")]
 MessageId = Annotated[PathId, Path(description="The id of the message, percent-encoded.")]
 RunId = Annotated[PathId, Path(description="The id of the run, percent-encoded.")]
-FeedbackId = Annotated[PathId, Path(description="The id of the score, percent-encoded.")]
+FeedbackId = Annotated[
+    PathId,
+    Path(description="The id of the score, percent-encoded; `summary` as `%73ummary` and `compare` as `%63ompare`."),
+]
+
+
+class ScoreSegment(StringConvertor):
+    """A segment that is no path beside the ids of scores: those have their own methods, and no other."""
+
+    regex = "(?!(?:summary|compare)$)[^/]+"
+
+
+register_url_convertor("score", ScoreSegment())
 
 
 def api_path(*segments: object, **query: object) -> str:

@@ -124,7 +124,7 @@ async def compare_feedback(
     return await all_items(comparison)
 
 
-@router.delete("/{feedback_id}")
+@router.delete("/{feedback_id:score}")
 async def remove_feedback(ledger: Mine, feedback_id: FeedbackId) -> Feedback:
     """Withdraw a score and the earlier ones of its target, key and user. A user withdraws only their own scores."""
     return await ledger.feedback.remove(feedback_id)
