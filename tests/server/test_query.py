@@ -27,6 +27,12 @@ async def test_a_parameter_that_a_route_does_not_have_is_refused(app: FastAPI) -
             assert [one["path"] for one in refused["errors"]] == ["query.limitt"]
 
 
+async def test_the_description_has_no_parameters(client: httpx.AsyncClient) -> None:
+    refused = json_of(await client.get("/v1/openapi.json?version=1"), 400)
+    assert refused["detail"] == "query.version: is no parameter of this request"
+    assert (await client.get("/healthz?from=balancer")).status_code == 200
+
+
 LISTS = {"sum_usage": "by", "search_messages": "role", "list_items": "include[]", "retrieve_item": "include[]"}
 """Parameters that a request may repeat."""
 

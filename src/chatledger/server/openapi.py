@@ -14,6 +14,7 @@ from starlette.responses import Response
 from chatledger.models import ThreadChange
 from chatledger.server.answers.json_response import JsonResponse
 from chatledger.server.problems import STATUSES, TITLES, TITLES_OF_ERRORS, Problem
+from chatledger.server.query import refuse_unfit
 
 TAGS = {
     "health": "Whether the server works.",
@@ -51,6 +52,7 @@ class DescribedApp(FastAPI):
         """FastAPI's own route names the root of the server too, where the application is mounted below it."""
 
         async def describe(request: Request) -> Response:
+            await refuse_unfit(request)
             root = quote(request.scope.get("root_path", "").rstrip("/"))
             return JsonResponse({**self.openapi(), "servers": [{"url": root or "/"}]})
 

@@ -51,12 +51,13 @@ async def refuse_unfit(request: Request) -> None:
     since its sender expects that it does something; one that is there twice, since only one of them would count; and a
     text that Pydantic would take for a value which the description of the API does not call by it.
     """
-    route = request.scope.get("route")
-    if not isinstance(route, APIRoute) or not (request.query_params or request.path_params):
+    if not (request.query_params or request.path_params):
         return
+    route = request.scope.get("route")
+    dependant = route.dependant if isinstance(route, APIRoute) else Dependant()  # the description has no parameters
     mistakes = [
-        *_mistakes("query", request.query_params.multi_items(), parameters_of(route.dependant, "query")),
-        *_mistakes("path", list(request.path_params.items()), parameters_of(route.dependant, "path")),
+        *_mistakes("query", request.query_params.multi_items(), parameters_of(dependant, "query")),
+        *_mistakes("path", list(request.path_params.items()), parameters_of(dependant, "path")),
     ]
     if mistakes:
         raise InvalidBody(mistakes)
