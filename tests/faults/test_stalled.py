@@ -12,10 +12,12 @@ import pytest
 
 from chatledger import ChatLedgerError, Ledger, Newest, Pace, StorageError
 from chatledger.admin import migrate
+from chatledger.errors import RunNotFound
 from chatledger.repositories import scope_of
 from chatledger.storage.changes.removal import rewind_to
 from chatledger.storage.drivers import urls
 from chatledger.storage.drivers.urls import LOCK_WAIT
+from chatledger.types import Deleted
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.connections import set_limits
@@ -111,6 +113,17 @@ async def test_an_append_without_an_answer_leaves_no_server_process_that_waits(p
             with pytest.raises(ChatLedgerError):
                 await ledger.messages.append(thread(0), [user("y")])
             await until_waiting(pg_database, 0)
+
+
+async def test_of_two_deletions_of_a_run_that_wait_the_second_finds_none(pg_database: Database) -> None:
+    async with pg_database.open() as ledger:
+        await ledger.messages.append(thread(0), [user("x")], create=True, run_id="r")
+        async with held(pg_database, ROWS):
+            deletions = [asyncio.create_task(ledger.runs.delete("r")) for _ in range(2)]
+            await until_waiting(pg_database, 2)
+        outcomes = await asyncio.gather(*deletions, return_exceptions=True)
+    assert [one.rows for one in outcomes if isinstance(one, Deleted)] == [{"feedback": 0, "runs": 1}]
+    assert [type(one) for one in outcomes if not isinstance(one, Deleted)] == [RunNotFound]
 
 
 async def append(ledger: Ledger) -> None:

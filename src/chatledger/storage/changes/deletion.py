@@ -56,9 +56,10 @@ def delete_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Deleted:
         raise RunConflict(run_id, "has an open call; append its result or close it first")
     if sql.execute(update(messages).where(of_run).values(run_id=None)).rowcount:
         sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
-    of_scores = and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id == run_id)
-    rows = {"feedback": sql.execute(delete(feedback).where(of_scores)).rowcount}
-    return Deleted(rows={**rows, "runs": sql.execute(delete(runs).where(own)).rowcount})
+    scores = sql.execute(delete(feedback).where(feedback.c.tenant_id == tenant.name, feedback.c.run_id == run_id))
+    if not sql.execute(delete(runs).where(own)).rowcount:  # another call was faster
+        raise RunNotFound(run_id)
+    return Deleted(rows={"feedback": scores.rowcount, "runs": 1})
 
 
 def idle_threads(sql: ReadSql, tenant: Tenant, before: datetime, limit: int) -> list[str]:
