@@ -64,6 +64,13 @@ async def test_who_accepts_it(
         assert (answer.headers.get("Content-Encoding") == "gzip") == is_compressed, path
 
 
+async def test_an_answer_without_a_body_varies_as_the_one_with_it(client: httpx.AsyncClient, thread: str) -> None:
+    for headers in ({}, GZIP):
+        whole = await client.get(thread, headers=headers)
+        known = await client.get(thread, headers={**headers, "If-None-Match": whole.headers["ETag"]})
+        assert (known.status_code, known.headers["Vary"]) == (304, whole.headers["Vary"])
+
+
 async def test_a_short_answer_and_a_stream_are_as_they_are(ledger: Ledger, thread: str) -> None:
     app = create_app(ledger, authenticate=by_header, limits=ServerLimits(stream_seconds=0.1))
     async with client_of(app) as client:
@@ -95,4 +102,5 @@ async def test_a_body_with_an_encoding_is_refused(app: FastAPI, path: str) -> No
         refused = await client.post(path, content=gzip.compress(b"{}"), headers=headers)
         assert (refused.status_code, refused.headers["Accept-Encoding"]) == (415, "identity")
         assert "Content-Encoding gzip" in refused.text
-        json_of(await client.post("/v1/threads", json={}, headers={"Content-Encoding": "identity"}), 201)
+        for encoding in ("identity", "Identity", ""):
+            json_of(await client.post("/v1/threads", json={}, headers={"Content-Encoding": encoding}), 201)

@@ -101,6 +101,9 @@ async def test_what_is_created_is_where_its_location_says(ledger: Ledger) -> Non
         ("/threads/c/branches", {"at": None}, "/threads/c/messages?branch=1"),
         ("/threads/c/runs", {"run_id": "r"}, "/runs/r"),
     ]
+    posts = [operations["post"]["responses"] for operations in app.openapi()["paths"].values() if "post" in operations]
+    described = [responses for responses in posts if "Location" in responses.get("201", {}).get("headers", ())]
+    assert len(described) == len(created)
     async with client_of(outer) as client:
         for path, body, place in created:
             made = await client.post(f"/chat/v1{path}", json=body)
@@ -126,6 +129,9 @@ async def test_a_client_that_has_the_state_gets_no_body(client: httpx.AsyncClien
         json_of(await client.get(path, headers={"If-None-Match": old}))
     json_of(await client.patch("/v1/threads/t", json={"title": "T"}, headers={"If-Match": tag}))
     json_of(await client.patch("/v1/threads/t", json={"title": "U"}, headers={"If-Match": tag}), 412)
+    for wrong in ("0.zzz", '"1."', f"{tag[:-1]}x", "-1", "1.0"):
+        refused = await client.patch("/v1/threads/t", json={"title": "U"}, headers={"If-Match": wrong})
+        assert json_of(refused, 400)["argument"] == "If-Match", wrong
     json_of(await client.patch("/v1/threads/t", json={"title": "U"}, headers={"If-Match": '"1"'}))
 
 

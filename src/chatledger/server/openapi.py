@@ -154,7 +154,7 @@ def _add_tags_of_states(description: dict[str, Any]) -> None:
             known = {"name": "If-None-Match", "in": "header", "required": False, **header(text)}
             operation.setdefault("parameters", []).append(known)
         created = operation["responses"].get("201")
-        if created is not None:
+        if created is not None and operation["operationId"] != "record_feedback":  # no route reads one score
             created["headers"] = {"Location": header("Where the thing is that was created.")}
             if operation["operationId"] in _TAGGED_WRITES:
                 created["headers"]["ETag"] = header("Its state.")

@@ -51,6 +51,8 @@ class Compressed:
     async def _compress(self, start: Message, message: Message, wanted: bool) -> Message:
         """The whole body of a response, compressed if it is large enough; its headers say so."""
         body, headers = message.get("body", b""), MutableHeaders(scope=start)
+        if start["status"] == 304:  # in the place of an answer that may be compressed
+            headers.add_vary_header("Accept-Encoding")
         is_text = headers.get("content-type", "").partition(";")[0] in _TEXTS
         if message.get("more_body", False) or not is_text or len(body) < _LEAST:
             return message

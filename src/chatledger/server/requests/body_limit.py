@@ -40,8 +40,8 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        encoding = headers.get("content-encoding", "identity")
-        if encoding.lower() != "identity":
+        encoding = headers.get("content-encoding", "").strip()
+        if encoding.lower() not in ("", "identity"):
             coded = f"the body has the Content-Encoding {encoding:.100}; send it as it is"
             await problem(415, "EncodedBody", coded, headers={"Accept-Encoding": "identity"})(scope, receive, send)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
@@ -198,14 +199,14 @@ async def delete_thread(ledger: Mine, thread_id: ThreadId) -> Deleted:
     return await ledger.threads.delete(thread_id)
 
 
-_LONGEST_VERSION = 18
-"""Digits of a number that the database can hold."""
+_VERSION = re.compile(r"([0-9]{1,18})(?:\.[\w-]{12})?", re.ASCII)
+"""The version of a thread, with no more digits than the database can hold, or the entity tag that begins with it."""
 
 
 def _version(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
-    text = without_quotes(if_match).partition(".")[0]
-    if not text.isdecimal() or len(text) > _LONGEST_VERSION:
+    version = _VERSION.fullmatch(without_quotes(if_match))
+    if version is None:
         raise InvalidArgument("If-Match", f'must be the version of a thread, such as "3", not {if_match!r}')
-    return int(text)
+    return int(version[1])
