@@ -2,9 +2,10 @@
 
     python -m release.matrix [--only CELL] [--tests PATH …]
 
-A cell is `3.12-16`, `3.11-15-lowest` or `3.13-18-newest`. Its environment, its server and its last log are kept in
-`.matrix`. Its result is a row of docs/reference/support.md, with the hash of what it ran on; a cell whose row has the
-same hash is not run again. What cannot run is printed with its reason, and then the exit code is 1.
+A cell is `3.12-16`, `3.11-15-lowest` or `3.13-18-newest`, or without a server `3.12-sqlite`: what needs no PostgreSQL
+runs once an environment, not once a pair. A cell's environment, its server and its last log are kept in `.matrix`. Its
+result is a row of docs/reference/support.md, with the hash of what it ran on; a cell whose row has the same hash is not
+run again. What cannot run is printed with its reason, and then the exit code is 1.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Missing(Exception):
 class Cell:
     python: str
     postgresql: str
+    """The major version, or `sqlite` for the tests that need no server."""
     versions: str = "pinned"
 
     @property
@@ -72,10 +74,11 @@ WHOLE = ", ".join(FOLDERS)
 
 
 def cells() -> list[Cell]:
-    """The fourteen."""
+    """The fourteen pairs of a Python and a PostgreSQL, and their five environments with SQLite alone."""
     servers = [name for name in CONFIG["postgresql"] if name != "package"]
     pairs = [Cell(python, server) for python in CONFIG["python"] for server in servers]
-    return [*pairs, *(Cell(CONFIG[name][0], CONFIG[name][1], name) for name in ("lowest", "newest"))]
+    pairs += [Cell(CONFIG[name][0], CONFIG[name][1], name) for name in ("lowest", "newest")]
+    return [*pairs, *dict.fromkeys(replace(pair, postgresql="sqlite") for pair in pairs)]
 
 
 def main() -> int:
@@ -142,7 +145,8 @@ def requirements() -> dict[str, list[str]]:
 
 def run_cell(cell: Cell, tests: Sequence[str]) -> Result:
     """Raises Missing."""
-    python, binaries = environment(cell), server(cell.postgresql)
+    python = environment(cell)
+    binaries = None if cell.postgresql == "sqlite" else server(cell.postgresql)
     log = KEPT / f"{cell.name}.log"
     given = {name: value for name, value in os.environ.items() if not name.startswith("CHATLEDGER_TEST_")}
     print(f"{cell.name}: runs {', '.join(tests)}", flush=True)
@@ -157,9 +161,12 @@ def run_cell(cell: Cell, tests: Sequence[str]) -> Result:
         "worksteal",
         "-p",
         "no:cacheprovider",
+        "-m",
+        "postgresql" if binaries else "not postgresql",
         *tests,
     ]
-    given["CHATLEDGER_TEST_PG_BINARIES"] = str(binaries)
+    if binaries:
+        given["CHATLEDGER_TEST_PG_BINARIES"] = str(binaries)
     with log.open("wb") as file:
         done = subprocess.run(command, cwd=ROOT, env=given, stdout=file, stderr=file, check=False)
     last = (log.read_text(encoding="utf-8").strip().splitlines() or [""])[-1]
@@ -169,7 +176,7 @@ def run_cell(cell: Cell, tests: Sequence[str]) -> Result:
     outcome = passed if done.returncode == 0 else f"{failed} failed, {passed}"
     about = "import sqlite3, platform; print(platform.python_version(), sqlite3.sqlite_version)"
     release, sqlite = call(python, "-c", about).split()
-    served = call(binaries / "postgres", "--version").split()[2]
+    served = call(binaries / "postgres", "--version").split()[2] if binaries else "none"
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Result(cell, release, served, sqlite, ", ".join(tests), outcome, day)
 

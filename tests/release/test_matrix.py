@@ -37,15 +37,18 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_there_are_fourteen_cells() -> None:
-    assert len({cell.name for cell in matrix.cells()}) == 14
-    assert {"3.11-15", "3.13-18", "3.11-15-lowest", "3.13-18-newest"} <= {cell.name for cell in matrix.cells()}
+def test_there_are_fourteen_pairs_and_five_environments() -> None:
+    names = [cell.name for cell in matrix.cells()]
+    assert len(set(names)) == 19
+    assert {"3.11-15", "3.13-18", "3.11-15-lowest", "3.13-18-newest"} <= set(names)
+    environments = ["3.11-sqlite", "3.12-sqlite", "3.13-sqlite", "3.11-sqlite-lowest", "3.13-sqlite-newest"]
+    assert [name for name in names if "sqlite" in name] == environments
 
 
 def test_the_page_has_a_row_for_each_cell() -> None:
     page = matrix.PAGE.read_text(encoding="utf-8")
     assert re.findall(r"^\| (3\.\S+)", page, re.MULTILINE) == [cell.name for cell in matrix.cells()]
-    assert [matrix.row_of(result) in page for result in matrix.read_page().values()] == [True] * 14
+    assert [matrix.row_of(result) in page for result in matrix.read_page().values()] == [True] * 19
 
 
 def test_the_hash_is_of_what_a_cell_runs_on(tree: Path) -> None:
@@ -76,8 +79,8 @@ def test_a_result_is_read_as_it_was_written(tree: Path) -> None:
     page = matrix.read_page()
     assert (page[CELL], page[part.cell], page[Cell("3.11", "15")]) == (PASSED, part, Result(Cell("3.11", "15")))
     text = (tree / "support.md").read_text()
-    assert (text.startswith("Above."), text.endswith("\n\nBelow.\n"), text.count("not run")) == (True, True, 12)
-    assert len(matrix.unproved("abc")) == 13
+    assert (text.startswith("Above."), text.endswith("\n\nBelow.\n"), text.count("not run")) == (True, True, 17)
+    assert len(matrix.unproved("abc")) == 18
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_a_release_wants_every_cell_of_its_own_hash(tree: Path) -> None:
             matrix.write_page(Result(cell, tests=WHOLE, outcome="9 passed", hash=matrix.hash_of_tree()))
         return 0
 
-    with pytest.raises(NotReady, match="14 of 14 cells"):
+    with pytest.raises(NotReady, match="19 of 19 cells"):
         require_matrix(lambda cells: 1)
     with pytest.raises(NotReady, match="commit it"):
         require_matrix(run)
