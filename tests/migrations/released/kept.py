@@ -5,7 +5,7 @@ which tenant when the file was written, with which fields. The tables are made b
 line holds a digest of what they were then, so a released revision that is changed later is found. Times are
 microseconds.
 
-The files of `candidate` have a database each, whose first line names its revision.
+The first line of the files of `candidate` names their revision.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ PROGRAM = Path(__file__).with_name("program.py")
 KINDS = ("plain", "encrypted")
 
 
-def name_of(database: str, kind: str) -> str:
-    """The name of a file, as `released.kept` takes it."""
-    return f"candidate/{database}-{kind}"
+def name_of(kind: str) -> str:
+    """The name of a file, as `released.kept` takes it. Both databases share it."""
+    return f"candidate/{kind}"
 
 
 def run_candidate(command: str, url: str, kind: str) -> Any:

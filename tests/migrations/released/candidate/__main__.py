@@ -2,8 +2,8 @@
 
     python -m tests.migrations.released.candidate
 
-The candidate's own program (`make candidate`) fills four databases: SQLite and PostgreSQL, plain and encrypted. Of
-each, a file keeps the rows and what that program read of them.
+The candidate's own program (`make candidate`) fills two SQLite files, a plain and an encrypted one. Of each, a file
+keeps the rows, which PostgreSQL takes as well, and what that program read of them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ from tests.conftest import Database
 from tests.migrations.access import connected, schema_of
 from tests.migrations.released import kept
 from tests.migrations.released.candidate import KINDS, name_of, run_candidate
-from tests.postgres import server
 
 VERSION = "chatledger_version"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, server() as running:
+    with tempfile.TemporaryDirectory() as folder:
         for kind in KINDS:
             keep(Database("sqlite", str(Path(folder) / f"{kind}.db")), kind)
-            with running.database() as url:
-                keep(Database("postgresql", url), kind)
 
 
 def keep(database: Database, kind: str) -> None:
@@ -38,7 +35,7 @@ def keep(database: Database, kind: str) -> None:
     tables = connected(database, lambda connection: rows_of(connection, schema_of(database)))
     (version,) = [dict(zip(columns, rows[0], strict=True)) for table, columns, rows in tables if table == VERSION]
     head = {"revision": version["version_num"], "encrypted_at": version["encrypted_at"]}
-    kept.write(name_of(database.kind, kind), head, [one for one in tables if one[0] != VERSION], reads)
+    kept.write(name_of(kind), head, [one for one in tables if one[0] != VERSION], reads)
 
 
 def rows_of(connection: Connection, schema: str | None) -> list[kept.Table]:
