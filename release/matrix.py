@@ -265,7 +265,7 @@ def call(*command: str | Path) -> str:
 
 # --- The page ---------------------------------------------------------------------------------------------------------
 
-HEADING = """| cell | Python | PostgreSQL | SQLite | result | day | hash |
+HEADING = """|cell|Python|PostgreSQL|SQLite|result|day|hash|
 |---|---|---|---|---|---|---|
 """
 
@@ -295,10 +295,10 @@ def write_page(result: Result) -> None:
 
 def row_of(result: Result) -> str:
     if not result.hash:
-        return f"| {result.cell.name} | | | | not run | | |"
+        return f"|{result.cell.name}||||not run|||"
     part = "" if result.tests == WHOLE else f"`{result.tests}`: "
-    versions = f"{result.python} | {result.postgresql} | {result.sqlite}"
-    return f"| {result.cell.name} | {versions} | {part}{result.outcome} | {result.day} | `{result.hash}` |"
+    versions = f"{result.python}|{result.postgresql}|{result.sqlite}"
+    return f"|{result.cell.name}|{versions}|{part}{result.outcome}|{result.day}|`{result.hash}`|"
 
 
 if __name__ == "__main__":
