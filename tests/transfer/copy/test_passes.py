@@ -271,6 +271,25 @@ async def test_what_came_after_an_erasure_is_copied(source: str, target: str) ->
         assert await ledger.kv.get(("user", "ada"), "b") is not None
 
 
+async def test_what_an_import_gave_an_erased_person_later_is_copied(source: str, target: str) -> None:
+    """With the times that it had elsewhere, before the erasure. The tombstones of the source hid it."""
+    async with Ledger.open(source) as ledger:
+        await ledger.erasures.erase(("tenant",))
+        await ledger.erasures.erase(("user", "ada"))
+        earlier = datetime.now(UTC) - timedelta(days=900)
+        await ledger.user("ada").threads.create("imported", created_at=earlier)
+        await ledger.threads.create("imported too", created_at=earlier)
+    for _ in range(2):  # the second pass finds the tombstones in the target as well
+        report = await copy(source, target)
+        assert (report.threads, report.left_out.get("threads", 0)) == (2, 0)
+    async with Ledger.open(source) as ledger:
+        await ledger.user("ada").threads.create("imported later", created_at=earlier)
+    assert (await copy(source, target)).copied == 1
+    assert (await copy(source, target, verify=True, done=True)).differences == []
+    async with Ledger.open(target) as ledger:
+        assert await ledger.user("ada").threads.count() == 2
+
+
 # --- One tenant -------------------------------------------------------------------------------------------------------
 
 

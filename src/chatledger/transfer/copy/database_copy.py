@@ -125,10 +125,10 @@ class DatabaseCopy:
         source, target = self.source.side, self.target
         stones = [await Tombstones.read(side, tenant) for side in (source, target)]
         require_one_secret(*stones)
-        self.tenant, self.named = tenant, Named(tenant, stones)
-        erased = await self.named.tenant_erased()
-        if erased is not None and self.scope:
+        self.tenant, self.named = tenant, Named(tenant, *stones)
+        if self.scope and await self.named.tenant_ever_erased():
             raise StorageError(f"tenant {decode_text(tenant)!r} was erased; nothing of it is copied")
+        erased = await self.named.tenant_erased()
         is_encrypted = await self._copy_facts(tenant, stones)
         self.changes = RowChanges(keep_open_runs=self.keep_open_runs, encrypted=is_encrypted or recorded)
         await self._copy_tombstones(tenant)

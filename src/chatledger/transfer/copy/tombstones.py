@@ -1,4 +1,8 @@
-"""The tombstones of both ends. They are only ever added, and what one of them names is not copied."""
+"""The tombstones of both ends. They are only ever added.
+
+What the target erased does not come back. What stands in the source in spite of a tombstone of its own came after the
+erasure, whatever times an import gave it, so it is copied.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,11 @@ from chatledger.transfer.copy.sides import Side
 _ANY = "SELECT 1 FROM {schema}erasures WHERE tenant_id = :tenant LIMIT 1"
 _KEYED_WITH = "SELECT tombstone_secret FROM {schema}tenants WHERE tenant_id = :tenant"
 _NAMED = (
-    "SELECT subject, {moment} FROM {schema}erasures WHERE tenant_id = :tenant AND kind = :kind AND subject IN {among}"
+    "SELECT subject, {moment}, erasure_id FROM {schema}erasures"
+    " WHERE tenant_id = :tenant AND kind = :kind AND subject IN {among}"
 )
-_AMONG = {"postgresql": "(SELECT unnest(:subjects::text[]))", "sqlite": "(SELECT value FROM json_each(:subjects))"}
+_KNOWN = "SELECT erasure_id FROM {schema}erasures WHERE tenant_id = :tenant AND erasure_id IN {among}"
+_AMONG = {"postgresql": "(SELECT unnest(:among::text[]))", "sqlite": "(SELECT value FROM json_each(:among))"}
 PAGE = 500
 
 
@@ -37,42 +43,58 @@ class Tombstones:
         some = bool(await side.fetch(_ANY, {"tenant": tenant}))
         return cls(side, tenant, rows[0][0] if rows else None, some)
 
-    async def moments(self, kind: str, ids: Sequence[str]) -> dict[str, int]:
-        """When each of these ids was erased last, in microseconds. The ids are as stored."""
+    async def naming(self, kind: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
+        """Each tombstone of one of these ids: the id as stored, its moment in microseconds, and its own id."""
         if not (self.any and ids):
-            return {}
+            return []
         of = {subject: id_ for id_ in ids for subject in subjects_of(self.secret, kind, decode_text(id_))}
-        subjects = list(of) if self.side.dialect == "postgresql" else dumps(list(of))
         template = _NAMED.replace("{moment}", cell(erasures.c.created_at, self.side.dialect, "created_at"))
-        template = template.replace("{among}", _AMONG[self.side.dialect])
-        latest: dict[str, int] = {}
-        for subject, moment in await self.side.fetch(
-            template, {"tenant": self.tenant, "kind": kind, "subjects": subjects}
-        ):
-            latest[of[subject]] = max(moment, latest.get(of[subject], moment))
-        return latest
+        rows = await self._among(template, list(of), kind=kind)
+        return [(of[subject], moment, erasure_id) for subject, moment, erasure_id in rows]
+
+    async def known(self, erasure_ids: Sequence[str]) -> set[str]:
+        """Those of these tombstones that this side has."""
+        if not (self.any and erasure_ids):
+            return set()
+        return {row[0] for row in await self._among(_KNOWN, erasure_ids)}
+
+    async def _among(self, template: str, texts: Sequence[str], **values: str) -> Sequence[Row]:
+        among = texts if self.side.dialect == "postgresql" else dumps(list(texts))
+        text = template.replace("{among}", _AMONG[self.side.dialect])
+        return await self.side.fetch(text, {"tenant": self.tenant, "among": among, **values})
 
 
 class Named:
-    """What a tombstone of either side names: what was there when it was made. What came later is new, as it is for the
-    side that made it.
+    """What tombstones name. Of a user or of the tenant, only a tombstone that the target made counts, and for what was
+    there when it was made. No thread can be made again once it was erased, so for threads those of both sides count.
     """
 
-    def __init__(self, tenant: str, sides: Sequence[Tombstones]) -> None:
-        self._sides = [side for side in sides if side.any]
+    def __init__(self, tenant: str, source: Tombstones, target: Tombstones) -> None:
         self._tenant = tenant
+        self._source = source
+        self._target = target
 
     async def moments(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
+        """When each of these ids was erased last, in microseconds. The ids are as stored."""
         asked = list(dict.fromkeys(ids))
+        naming = await self._target.naming(kind, asked)
+        if kind == "thread":
+            naming += await self._source.naming(kind, asked)
+        else:
+            copied = await self._source.known([erasure_id for _, _, erasure_id in naming])
+            naming = [found for found in naming if found[2] not in copied]
         latest: dict[str, int] = {}
-        for side in self._sides:
-            for id_, moment in (await side.moments(kind, asked)).items():
-                latest[id_] = max(moment, latest.get(id_, moment))
+        for id_, moment, _ in naming:
+            latest[id_] = max(moment, latest.get(id_, moment))
         return latest
 
     async def tenant_erased(self) -> int | None:
-        """When the tenant itself was erased; None if it never was."""
+        """When the target erased the tenant itself; None if it never did."""
         return (await self.moments("tenant", [self._tenant])).get(self._tenant)
+
+    async def tenant_ever_erased(self) -> bool:
+        """Whether either side erased the tenant itself."""
+        return any([await side.naming("tenant", [self._tenant]) for side in (self._source, self._target)])
 
 
 def require_one_secret(source: Tombstones, target: Tombstones) -> None:
