@@ -7,12 +7,13 @@ import shutil
 import stat
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Feedback, InvalidArgument, Ledger, Pace, StorageError
+from chatledger import ChatMessage, Feedback, InvalidArgument, Ledger, Pace, StorageError, Usage
 from chatledger.admin import copy, migrate
 from chatledger.errors import SchemaMismatch
 from chatledger.storage.drivers.urls import read_url
@@ -24,6 +25,7 @@ from tests.conversations import texts, turn, user
 
 SLOW = Pace(interval=3_600, lease=7_200)
 ENDS = "end it with: chatledger copy --from URL --to URL --done"
+ENDS_ONE = "end it with: chatledger copy --from URL --to URL --tenant T --done"
 
 
 async def fill(url: str, *, threads: int = 3, tenant: str = "default") -> None:
@@ -229,6 +231,24 @@ async def test_an_id_that_moved_to_an_earlier_thread_goes_with_it(source: str, t
     assert (await copy(source, target, verify=True)).differences == []
 
 
+async def test_a_zero_has_no_sign(source: str, target: str, tmp_path: Path) -> None:
+    """SQLite has no score -0.0, and PostgreSQL no cost -0: the digests of both sides never became equal."""
+    async with Ledger.open(source) as ledger:
+        await ledger.runs.start("t0", run_id="free")
+        await ledger.runs.finish("free", status="completed", usage=Usage(cost=Decimal("-0.00")))
+    await copy(source, target)
+    assert (await copy(source, target, verify=True, done=True)).differences == []
+    async with Ledger.open(target) as ledger:
+        usage = (await ledger.runs.get("free")).usage
+        assert usage is not None
+        assert str(usage.cost) == "0.00"
+        await ledger.feedback.record(Feedback(run_id="r0", key="stars", score=-0.0, user_id="eve"))
+        await ledger.erasures.erase(("thread", "t1"), keep_scores=True)
+    for number, back in enumerate((str(tmp_path / "back.db"), str(tmp_path / "again.db"))):
+        await copy(target, back)
+        assert (await copy(target, back, verify=True, done=True)).differences == [], number
+
+
 # --- Tombstones -------------------------------------------------------------------------------------------------------
 
 
@@ -300,7 +320,7 @@ async def test_one_tenant_goes_beside_others_that_write(source: str, target: str
         await copy(source, target, tenant="acme")
         await other.messages.append("mine", [user("Mine")])
         assert (await copy(source, target, tenant="acme", verify=True)).differences == []
-        with pytest.raises(StorageError, match=ENDS):
+        with pytest.raises(StorageError, match=ENDS_ONE):
             await other.tenant("acme").threads.create("no")
         async with Ledger.open(source, tenant="acme") as ledger:
             await ledger.threads.delete("t0")

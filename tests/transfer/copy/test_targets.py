@@ -7,6 +7,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -96,6 +97,42 @@ async def test_one_tenant_leaves_what_belongs_to_the_whole_database(database: Da
     assert not (await asyncio.to_thread(schema_status, database.url)).encrypted
     async with Ledger.open(database.url) as ledger:
         await ledger.tenant("other").threads.create("plain")
+        with pytest.raises(EncryptionError):
+            await ledger.threads.create("plain")
+
+
+async def test_no_plain_words_go_into_an_encrypted_database(database: Database, tmp_path: Path) -> None:
+    """Refused before the marker is put, so nothing is written."""
+    plain, encrypted = str(tmp_path / "plain.db"), str(tmp_path / "encrypted.db")
+    await fill(plain, 1, threads=1)
+    async with Ledger.open(encrypted, encryption=KEYS, tenant="acme") as ledger:
+        await ledger.messages.append("t", turn(), create=True)
+    await asyncio.to_thread(migrate, database.url, encrypted=True)
+    scopes: list[dict[str, Any]] = [{}, {"tenant": "default"}]
+    for options in scopes:
+        with pytest.raises(StorageError, match=r"is recorded as encrypted, and tenant 'default' of .* is not"):
+            await copy(plain, database.url, **options)
+    await move(encrypted, database.url)  # each of its tenants is encrypted
+    assert (await asyncio.to_thread(schema_status, database.url)).encrypted
+
+
+async def test_a_tenant_stays_encrypted(database: Database, tmp_path: Path) -> None:
+    source, backup = str(tmp_path / "source.db"), str(tmp_path / "backup.db")
+    async with Ledger.open(backup) as ledger:
+        await ledger.messages.append("t", turn(), create=True)
+    async with Ledger.open(source, encryption=KEYS) as ledger:
+        await ledger.messages.append("t", turn(), create=True)
+    await move(source, database.url)
+    async with Ledger.open(database.url, encryption=KEYS) as ledger:
+        await ledger.threads.delete("t")
+    scopes: list[dict[str, Any]] = [{}, {"tenant": "default"}]
+    for options in scopes:
+        with pytest.raises(StorageError, match=r"is recorded as encrypted, and tenant 'default' of .* is not"):
+            await copy(backup, database.url, **options)
+    async with Ledger.open(backup) as ledger:
+        await ledger.threads.delete("t")
+    await move(backup, database.url)  # it has nothing of the tenant
+    async with Ledger.open(database.url) as ledger:
         with pytest.raises(EncryptionError):
             await ledger.threads.create("plain")
 

@@ -175,7 +175,7 @@ def _read_sqlite(error: sqlite3.Error) -> Failure:
         return Failure(Kind.FOREIGN_KEY, text)
     if "locked" in text or "busy" in text:
         return Failure(Kind.BUSY, text)
-    if "readonly database" in text or text == REFUSAL:
+    if "readonly database" in text or text.startswith(REFUSAL):
         return Failure(Kind.READ_ONLY, text)
     if "disk is full" in text:
         return Failure(Kind.FULL, text)

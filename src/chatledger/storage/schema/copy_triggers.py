@@ -19,14 +19,15 @@ WRITES = f"UPDATE {MARKER} SET writes = {{}} WHERE scope = :scope AND source = :
 """On SQLite, the copy says so in the marker, and takes it back before it commits: no other connection sees it."""
 REFUSAL = (
     "a copy into this database is under way, so only the copy writes; once it is complete, end it with: "
-    "chatledger copy --from URL --to URL --done"
+    "chatledger copy --from URL --to URL "
 )
+_OF_ALL, _OF_ONE = f"{REFUSAL}--done", f"{REFUSAL}--tenant T --done"
 _EVENTS = {"insert": "NEW", "update": "OLD", "delete": "OLD"}
 SQLITE_TRIGGERS = {
     f"{MARKER}_{table.name}_{event}": (
         f"CREATE TRIGGER {MARKER}_{table.name}_{event} BEFORE {event.upper()} ON {table.name} WHEN EXISTS ("
         f"SELECT 1 FROM {MARKER} WHERE scope IN ('', {row}.tenant_id) AND writes = 0"
-        f") BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
+        f") BEGIN SELECT RAISE(ABORT, '{_OF_ALL}') FROM {MARKER} WHERE scope=''; SELECT RAISE(ABORT, '{_OF_ONE}'); END"
     )
     for table in INSERTION_ORDER
     for event, row in _EVENTS.items()
@@ -36,19 +37,18 @@ SQLITE_TRIGGERS = {
 
 def postgresql_triggers(schema: str, scope: str, source: str) -> Iterator[str]:
     """The statements that create the triggers of one scope, each with a name of its own."""
-    function = f'"{schema}".{MARKER}_refuses()'
+    function = f'"{schema}".{MARKER}_refuses'
     yield (
-        f"CREATE OR REPLACE FUNCTION {function} RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION USING ERRCODE = '25006', MESSAGE = '{REFUSAL}'; END $$"
+        f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION USING ERRCODE = '25006', MESSAGE = TG_ARGV[0]; END $$"
     )
     for table in INSERTION_ORDER:
         for event, row in _EVENTS.items():
             own = f" AND {row}.tenant_id = {_literal(scope)}" if scope else ""
             yield (
-                f"CREATE OR REPLACE TRIGGER {_name(scope, event)} BEFORE {event.upper()}"
-                f' ON "{schema}".{table.name} FOR EACH ROW '
-                f"WHEN (current_setting('{SETTING}', true) IS DISTINCT FROM '{source}'{own}) "
-                f"EXECUTE FUNCTION {function}"
+                f'CREATE OR REPLACE TRIGGER {_name(scope, event)} BEFORE {event} ON "{schema}".{table.name} '
+                f"FOR EACH ROW WHEN (current_setting('{SETTING}', true) IS DISTINCT FROM '{source}'{own}) "
+                f"EXECUTE FUNCTION {function}('{_OF_ONE if scope else _OF_ALL}')"
             )
 
 

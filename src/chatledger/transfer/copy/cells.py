@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Table
+from sqlalchemy import Boolean, Column, Float, Table
 
 from chatledger.storage.schema.columns import ExactDecimal, Moment
 from chatledger.storage.schema.tables import branches, runs
@@ -54,8 +54,14 @@ def _converted(row: Row, conversions: Sequence[tuple[int, Callable[[Any], Any]]]
 @lru_cache(maxsize=256)
 def _conversions(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
     kinds: dict[type, Callable[[Any], Any]] = {Moment: from_microseconds, Boolean: bool, ExactDecimal: Decimal}
+    return _converters(table, kinds, 0)
+
+
+def _converters(
+    table: Table, kinds: dict[type, Callable[[Any], Any]], behind: int
+) -> list[tuple[int, Callable[[Any], Any]]]:
     return [
-        (index, convert)
+        (index + behind, convert)
         for index, column in enumerate(table.columns)
         for kind, convert in kinds.items()
         if isinstance(column.type, kind)
@@ -67,16 +73,27 @@ def places(table: Table, *names: str) -> tuple[int, ...]:
     return tuple(1 + columns_of(table).index(name) for name in names)
 
 
-def plain_digits(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows of `runs` whose costs are written alike: SQLite keeps 1E+2 as it was given, PostgreSQL says 100."""
-    return [row if row[_COST] is None else (*row[:_COST], _plain(row[_COST]), *row[_COST + 1 :]) for row in rows]
+def written_alike(table: Table, rows: Sequence[Row], *, behind: int = 1) -> Sequence[Row]:
+    """Rows whose numbers are written alike. SQLite keeps the cost 1E+2 as it was given, where PostgreSQL says 100; and
+    PostgreSQL keeps the score -0.0, where SQLite says 0.0. `behind`: the number of cells before those of the table.
+    """
+    spellings = _spellings(table, behind)
+    return [_converted(row, spellings) for row in rows] if spellings else rows
 
 
-(_COST,) = places(runs, "cost")
+@lru_cache(maxsize=256)
+def _spellings(table: Table, behind: int) -> list[tuple[int, Callable[[Any], Any]]]:
+    kinds: dict[type, Callable[[Any], Any]] = {ExactDecimal: _plain, Float: _without_minus}
+    return _converters(table, kinds, behind)
 
 
 def _plain(digits: str) -> str:
-    return format(Decimal(digits), "f")
+    number = Decimal(digits)
+    return format(number if number else number.copy_abs(), "f")
+
+
+def _without_minus(number: float) -> float:
+    return number + 0.0  # -0.0 + 0.0 is 0.0
 
 
 # --- What a copy changes ----------------------------------------------------------------------------------------------

@@ -25,13 +25,12 @@ from chatledger.storage.schema.tables import (
     feedback,
     kept_scores,
     kv,
-    runs,
     tenants,
     threads,
 )
 from chatledger.storage.schema.text import decode_text, from_microseconds
 from chatledger.storage.upgrade.versions import VERSION_TABLE
-from chatledger.transfer.copy.cells import Row, RowChanges, cell, places, plain_digits
+from chatledger.transfer.copy.cells import Row, RowChanges, cell, places, written_alike
 from chatledger.transfer.copy.ends import CopySource
 from chatledger.transfer.copy.parts import (
     APART,
@@ -112,13 +111,34 @@ class DatabaseCopy:
 
     # --- Tenants
 
+    async def require_encrypted(self) -> None:
+        """Raises StorageError if a copy would put plain words where the target is recorded as encrypted."""
+        if await self._record(self.source.side) is not None:
+            return
+        encrypted = await self._encrypted_tenants(self.target)
+        recorded = await self._record(self.target) is not None
+        if not (encrypted or recorded):
+            return
+        plain = set([self.scope] if self.scope else await _named_in(self.source.side, threads, kv))
+        plain -= await self._encrypted_tenants(self.source.side)
+        refused = sorted(plain if recorded else plain & encrypted)
+        if refused:
+            raise StorageError(
+                f"{self.target.name} is recorded as encrypted, and tenant {decode_text(refused[0])!r} of "
+                f"{self.source.side.name} is not; encrypt it there first, with chatledger --keys FILE reencrypt "
+                "--plaintext, or copy into a new database"
+            )
+
+    async def _encrypted_tenants(self, side: Side) -> set[str]:
+        own = " AND tenant_id = :scope" if self.scope else ""
+        statement = f"SELECT tenant_id FROM {{schema}}tenants WHERE encrypted_at IS NOT NULL{own}"
+        return {row[0] for row in await side.fetch(statement, {"scope": self.scope})}
+
     async def _tenants(self) -> list[str]:
         """The tenants of both databases. Every other table's rows belong to a thread."""
         names: set[str] = set()
         for side in (self.source.side, self.target):
-            for table in (threads, kv, tenants, erasures):
-                rows = await side.fetch(f"SELECT DISTINCT tenant_id FROM {{schema}}{table.name}", {})
-                names.update(row[0] for row in rows)
+            names |= await _named_in(side, threads, kv, tenants, erasures)
         return sorted(names)
 
     async def _copy_tenant(self, tenant: str, *, recorded: bool) -> None:
@@ -166,18 +186,20 @@ class DatabaseCopy:
         return from_microseconds(microseconds)
 
     async def _copy_facts(self, tenant: str, stones: Sequence[Tombstones]) -> bool:
-        """Copy the tenant's row, and return whether the tenant is encrypted. The secret of the tombstones that the
-        target has stays.
+        """Copy the tenant's row, and return whether the tenant is encrypted. What the target has stays where the source
+        has nothing: that the tenant is encrypted, and its secrets; and so does the secret of the target's tombstones.
         """
         of_source, of_target = [await self._facts(side, tenant) for side in (self.source.side, self.target)]
         if of_source is None:
-            if of_target is not None and not stones[1].any and self.writes:  # the tenant vanished, with its threads
+            stays = of_target is None or of_target[0] is not None or stones[1].any
+            if self.writes and not stays:  # the tenant vanished, with its threads
                 async with self.target.writing(self.scope, self.source.identity):
                     await self.target.run("DELETE FROM {schema}tenants WHERE tenant_id = :tenant", [{"tenant": tenant}])
             return False
         at, digest, stone = of_source
-        if of_target is not None and stones[1].any:
-            stone = of_target[2] or stone
+        if of_target is not None:
+            at, digest = at if at is not None else of_target[0], digest or of_target[1]
+            stone = (of_target[2] or stone) if stones[1].any else stone
         wanted = (at, digest, stone)
         if wanted == of_target:
             return at is not None
@@ -319,9 +341,7 @@ class DatabaseCopy:
         lacking = frozenset[str]() if left_out is None else self.source.lacking
         statement = select_rows(part, table, side.dialect, lacking, bounded=span.high is not None)
         async for batch in side.batches(statement, span.values(self.tenant)):
-            rows = batch
-            if table is runs:
-                rows = plain_digits(rows)
+            rows = written_alike(table, batch)
             if left_out is not None:
                 assert self.changes is not None
                 rows = self.changes.apply(table, await self._keep(table, rows, left_out))
@@ -414,6 +434,15 @@ class DatabaseCopy:
             expected = of_source - self.left_out[table.name]
             if of_target < expected if table in APART else of_target != expected:
                 self._differs(f"table {table.name}: {expected:,} rows in the source, {of_target:,} in the target")
+
+
+async def _named_in(side: Side, *tables: Table) -> set[str]:
+    """The tenants with rows in any of the tables."""
+    names: set[str] = set()
+    for table in tables:
+        rows = await side.fetch(f"SELECT DISTINCT tenant_id FROM {{schema}}{table.name}", {})
+        names.update(row[0] for row in rows)
+    return names
 
 
 _NEVER = -(2**63)

@@ -48,11 +48,12 @@ async def copy_database(
                 )
             if verify:
                 return await _compare(reads, side, scope, keep_open_runs, progress)
+            work = DatabaseCopy(reads, side, scope, True, keep_open_runs, progress)
+            await work.require_encrypted()
             if scope in markers:
                 await _require_threads(reads.side, side, scope, allow_empty=allow_empty)
             else:
                 await marker.put(side, schema, scope, reads.identity)
-            work = DatabaseCopy(reads, side, scope, True, keep_open_runs, progress)
             try:
                 await work.run()
             except DuplicateKey as error:

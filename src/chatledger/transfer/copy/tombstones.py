@@ -14,7 +14,7 @@ from chatledger.models.json import dumps
 from chatledger.storage.rows.secrets import subjects_of
 from chatledger.storage.schema.tables import erasures, kept_scores
 from chatledger.storage.schema.text import decode_text
-from chatledger.transfer.copy.cells import Row, cell, columns_of
+from chatledger.transfer.copy.cells import Row, cell, columns_of, written_alike
 from chatledger.transfer.copy.sides import Side
 
 _ANY = "SELECT 1 FROM {schema}erasures WHERE tenant_id = :tenant LIMIT 1"
@@ -82,7 +82,7 @@ class Named:
             naming += await self._source.naming(kind, asked)
         else:
             copied = await self._source.known([erasure_id for _, _, erasure_id in naming])
-            naming = [found for found in naming if found[2] not in copied]
+            naming = [stone for stone in naming if stone[2] not in copied]
         latest: dict[str, int] = {}
         for id_, moment, _ in naming:
             latest[id_] = max(moment, latest.get(id_, moment))
@@ -110,11 +110,15 @@ async def missing(source: Side, target: Side, tenant: str) -> AsyncIterator[list
     """The tombstones that the target lacks, with the scores that each kept: some at a time."""
     place = columns_of(erasures).index("erasure_id")
     low = ""
+
+    def of(row: Row) -> dict[str, str]:
+        return {"tenant": tenant, "id": row[place]}
+
     while rows := await source.fetch(_page(source.dialect), {"tenant": tenant, "low": low}):
         high = rows[-1][place]
         known = {row[0] for row in await target.fetch(_BETWEEN, {"tenant": tenant, "low": low, "high": high})}
         yield [
-            (row, await source.fetch(_scores(source.dialect), {"tenant": tenant, "id": row[place]}))
+            (row, written_alike(kept_scores, await source.fetch(_scores(source.dialect), of(row)), behind=0))
             for row in rows
             if row[place] not in known
         ]
