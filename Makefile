@@ -113,8 +113,8 @@ $(SCHEMATHESIS_READY): pyproject.toml constraints.txt tests/schemathesis/require
 	touch $(SCHEMATHESIS_READY)
 
 test-schemathesis: MINUTES = 5
-test-schemathesis: $(SCHEMATHESIS_READY)  ## Send requests made of its OpenAPI description to the server for MINUTES (5), and check its answers
-	$(SCHEMATHESIS)/bin/python -m tests.schemathesis --minutes $(MINUTES)
+test-schemathesis: $(SCHEMATHESIS_READY)  ## Send requests made of its OpenAPI description to the server for MINUTES (5), and check its answers; SEED=… makes those of an earlier run
+	$(SCHEMATHESIS)/bin/python -m tests.schemathesis --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12 (newest) and 3.13 (0.23)
 	$(PYTHON313) tests/formats/kosong/real.py 0.23.0

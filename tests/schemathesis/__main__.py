@@ -75,6 +75,8 @@ def check(kind: str, url: str, folder: Path, seconds: int, seed: int | None) -> 
     said = [(folder / f"{kind}-{who}" / "output").read_text() for who in callers]
     for who, output in zip(callers, said, strict=True):
         print(f"--- {kind}, {who}", output, sep="\n", flush=True)
+        if not _MADE.search(output):
+            print(f"It made no request within {seconds} s: give it more MINUTES.", flush=True)
     return not any(codes) and all(map(_MADE.search, said))
 
 
