@@ -557,7 +557,7 @@ class DamagedCell(StorageError):
     column: str
     """The column."""
     key: dict[str, object]
-    """The primary key of the row by column, without the tenant, as far as it is known."""
+    """The primary key of the row by column, as far as it is known. Only a copy gives the tenant too."""
 
     def __init__(self, table: str, column: str, key: Mapping[str, object], holds: str) -> None:
         super().__init__(

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Float, Table
 
-from chatledger.storage.schema.columns import ExactDecimal, Moment
+from chatledger.storage.schema.columns import CodedText, ExactDecimal, JsonText, Moment
 from chatledger.storage.schema.tables import branches, runs
 from chatledger.storage.schema.text import UNREADABLE, decode_object, encode_json, from_microseconds
 
@@ -38,9 +38,24 @@ def cell(column: Column[Any], dialect: str, place: str) -> str:
 
 
 def to_driver(table: Table, rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows as asyncpg takes them."""
+    """The rows as asyncpg takes them. Raises an error of UNREADABLE for a cell of another type: asyncpg would take 9
+    for 9.5, and SQLite may hold that in a column of whole numbers.
+    """
+    for kinds in {tuple(map(type, row)) for row in rows}:
+        _require_kinds(table, kinds)
     conversions = _conversions(table)
     return [_converted(row, conversions) for row in rows] if conversions else rows
+
+
+@lru_cache(maxsize=2048)
+def _require_kinds(table: Table, kinds: tuple[type, ...]) -> None:
+    for column, kind in zip(table.columns, kinds, strict=True):
+        if isinstance(column.type, (CodedText, JsonText, ExactDecimal)):
+            allowed: tuple[type, ...] = (str,)
+        else:
+            allowed = (int, float) if isinstance(column.type, Float) else (int,)
+        if kind not in (*allowed, type(None)):
+            raise TypeError(f"{table.name}.{column.name}: {kind.__name__}")
 
 
 def _converted(row: Row, conversions: Sequence[tuple[int, Callable[[Any], Any]]]) -> Row:
@@ -53,7 +68,8 @@ def _converted(row: Row, conversions: Sequence[tuple[int, Callable[[Any], Any]]]
 
 @lru_cache(maxsize=256)
 def _conversions(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
-    kinds: dict[type, Callable[[Any], Any]] = {Moment: from_microseconds, Boolean: bool, ExactDecimal: Decimal}
+    truth = {0: False, 1: True}.__getitem__
+    kinds: dict[type, Callable[[Any], Any]] = {Moment: from_microseconds, Boolean: truth, ExactDecimal: Decimal}
     return _converters(table, kinds, 0)
 
 

@@ -9,9 +9,9 @@ import asyncio
 import hashlib
 import marshal
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, repeat
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -28,23 +28,26 @@ from chatledger.storage.schema.tables import (
     tenants,
     threads,
 )
-from chatledger.storage.schema.text import decode_text, from_microseconds
+from chatledger.storage.schema.text import UNREADABLE, decode_text, from_microseconds
 from chatledger.storage.upgrade.versions import VERSION_TABLE
 from chatledger.transfer.copy.cells import Row, RowChanges, cell, places, written_alike
+from chatledger.transfer.copy.damage import find_damage, require_kinds
 from chatledger.transfer.copy.ends import CopySource
 from chatledger.transfer.copy.parts import (
     APART,
     PARTS,
-    TENANT,
     THREADS,
     CopiedPart,
     Range,
+    Unit,
+    after,
     delete_rows,
     is_there,
     select_rows,
 )
-from chatledger.transfer.copy.sides import DuplicateKey, Side
-from chatledger.transfer.copy.tombstones import Named, Tombstones, missing, require_one_secret
+from chatledger.transfer.copy.sides import DuplicateKey, NotUtf8, Side
+from chatledger.transfer.copy.spool import Spool, TooLarge
+from chatledger.transfer.copy.tombstones import Named, Tombstones, kept_with, missing, require_one_secret
 
 ROWS = 20_000
 """The messages of a range, about: what one transaction writes, and what a kill loses."""
@@ -54,11 +57,9 @@ _TENANT_COLUMNS = ("encrypted_at", "digest_secret", "tombstone_secret")
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What tombstones name in a range: whole units, and rows up to a moment of the user who is their owner."""
+    """What tombstones name in a range."""
 
-    units: frozenset[str] = frozenset()
-    until: Mapping[str, int] = field(default_factory=dict)
-    """By unit: its values that were written then or before."""
+    threads: frozenset[Unit] = frozenset()
     before: int | None = None
     """Everything that was there when the tenant was erased."""
 
@@ -153,10 +154,10 @@ class DatabaseCopy:
         self.changes = RowChanges(keep_open_runs=self.keep_open_runs, encrypted=is_encrypted or recorded)
         await self._copy_tombstones(tenant)
         for part in PARTS:
-            async for span, left_out, units in self._ranges(part, erased):
+            async for span, left_out in self._ranges(part, erased, part.first):
                 await self._copy_range(part, span, left_out)
                 if part is THREADS:
-                    self.done += units
+                    self.done += len(span.units)
                     if self.progress is not None:
                         self.progress(self.done, max(self.done, self.total))
 
@@ -221,6 +222,8 @@ class DatabaseCopy:
     async def _facts(self, side: Side, tenant: str) -> Row | None:
         cells = ", ".join(cell(tenants.c[name], side.dialect, name) for name in _TENANT_COLUMNS)
         rows = await side.fetch(f"SELECT {cells} FROM {{schema}}tenants WHERE tenant_id = :tenant", {"tenant": tenant})
+        for row in rows:
+            require_kinds(tenants, tenant, _TENANT_COLUMNS, row, ())
         return rows[0] if rows else None
 
     async def _copy_tombstones(self, tenant: str) -> None:
@@ -228,56 +231,52 @@ class DatabaseCopy:
             if page and not self.writes:
                 self._differs(f"{self._named_tenant()}: {len(page)} tombstones")
             elif page:
-                scores = [score for _, own in page for score in own]
-                async with self.target.writing(self.scope, self.source.identity):
-                    await self.target.load(erasures, [row for row, _ in page])
-                    await self.target.load(kept_scores, scores)
-                self.rows.update({"erasures": len(page), "kept_scores": len(scores)})
+                with Spool(bounded=False) as spool:
+                    spool.add(erasures, page)
+                    for stone in page:
+                        async for scores in kept_with(self.source.side, stone):
+                            spool.add(kept_scores, scores)
+                    async with self.target.writing(self.scope, self.source.identity):
+                        self.rows.update(await self._load(spool))
 
     def _named_tenant(self) -> str:
         return f"tenant {decode_text(self.tenant)!r}"
 
     # --- Ranges
 
-    async def _ranges(
-        self, part: CopiedPart, erased: int | None, low: str = ""
-    ) -> AsyncIterator[tuple[Range, LeftOut, int]]:
-        """Each range, with what is left out of it and the number of its units in the source. The last one has no end,
-        so what the target has behind the source's last unit is in it.
+    async def _ranges(self, part: CopiedPart, erased: int | None, low: Unit) -> AsyncIterator[tuple[Range, LeftOut]]:
+        """Each range, with what is left out of it. The last one has no end, so what the target has behind the source's
+        last unit is in it.
         """
-        if part.units is None:
-            yield Range(), LeftOut(before=erased), 1
-            return
         statement = part.units.replace("{moment}", cell(threads.c.created_at, self.source.side.dialect, "t.created_at"))
-        while True:
-            listed = await self.source.side.fetch(statement, {"tenant": self.tenant, "low": low})
-            if not listed:
-                yield Range(low), LeftOut(), 0
-                return
+        while listed := await self.source.side.fetch(statement, after(low, self.tenant)):
             begun, rows = 0, 0
-            for index, unit in enumerate(listed):
-                rows += int(unit[3])
+            for index, row in enumerate(listed):
+                rows += int(row[-1])
                 if rows >= ROWS or index + 1 == len(listed):
-                    units = listed[begun : index + 1]
-                    yield Range(low, unit[0]), await self._left_out(part, units, erased), len(units)
-                    low, begun, rows = unit[0], index + 1, 0
+                    own = listed[begun : index + 1]
+                    units = [unit if len(part.key) > 1 else unit[0] for unit in (row[: len(part.key)] for row in own)]
+                    yield Range(low, units[-1], units), await self._left_out(part, own, erased)
+                    low, begun, rows = units[-1], index + 1, 0
+        yield Range(low, None), LeftOut(before=erased)
 
     async def _left_out(self, part: CopiedPart, units: Sequence[Row], erased: int | None) -> LeftOut:
+        if part is not THREADS:
+            return LeftOut(before=erased)
+        for unit in units:
+            require_kinds(threads, self.tenant, ("thread_id", "user_id", "created_at"), unit[:3], ("thread_id",))
         assert self.named is not None
         owners = await self.named.moments("user", [unit[1] for unit in units if unit[1] is not None])
-        if part is not THREADS:
-            return LeftOut(until=owners, before=erased)
         buried = await self.named.moments("thread", [unit[0] for unit in units])
         gone = [
             unit[0]
             for unit in units
             if unit[0] in buried or max(owners.get(unit[1], _NEVER), _NEVER if erased is None else erased) >= unit[2]
         ]
-        return LeftOut(units=frozenset(gone), before=erased)
+        return LeftOut(threads=frozenset(gone), before=erased)
 
     async def _copy_range(self, part: CopiedPart, span: Range, left_out: LeftOut) -> None:
-        values = span.values(self.tenant)
-        there = await self.target.fetch(is_there(part, bounded=span.high is not None), values)
+        there = await self.target.fetch(is_there(part, bounded=span.high is not None), span.values(self.tenant))
         if self.writes and not there:
             await self._write(part, span, left_out, None, ())
             return
@@ -289,18 +288,13 @@ class DatabaseCopy:
             self.removed += len(gone) if self.writes else 0
         if not self.writes:
             for unit in sorted([*differing, *gone]):
-                self._differs(self._place(part, unit))
+                self._differs(f"{self._named_tenant()}: {_named_unit(part, unit)}")
         elif differing or gone:
             await self._write(part, span, left_out, differing, [*gone, *(differing & of_target.keys())])
 
-    def _place(self, part: CopiedPart, unit: str) -> str:
-        if part is TENANT:
-            return f"{self._named_tenant()}: its values of kv"
-        return f"{self._named_tenant()}: {part.name.removesuffix('s')} {decode_text(unit)!r}"
-
     async def _both(
         self, part: CopiedPart, span: Range, left_out: LeftOut
-    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    ) -> tuple[dict[Unit, bytes], dict[Unit, bytes]]:
         """The digests of both sides. A pass that only compares has a snapshot of the target already."""
         if self.writes:
             await self.target.begin()
@@ -315,94 +309,145 @@ class DatabaseCopy:
                 await self.target.end()
         return of_source, of_target
 
-    async def _digests(self, part: CopiedPart, span: Range, left_out: LeftOut | None) -> dict[str, bytes]:
+    async def _digests(self, part: CopiedPart, span: Range, left_out: LeftOut | None) -> dict[Unit, bytes]:
         """The digest of each unit: of all its cells, in the order of the tables and of their keys."""
-        begun: dict[str, Any] = {}
-        for table in part.tables:
-            seen: set[str] = set()
-            async for rows in self._read(part, table, span, left_out):
-                for unit, own in groupby(rows, itemgetter(0)):
-                    digest = begun.get(unit)
-                    if digest is None:
-                        digest = begun[unit] = hashlib.sha256()
-                    if unit not in seen:
-                        seen.add(unit)
-                        digest.update(table.name.encode())
-                    digest.update(b"".join(map(marshal.dumps, own, repeat(2))))  # version 2 depends on values alone
+        begun: dict[Unit, Any] = {}
+        named: set[tuple[Unit, str]] = set()
+        async for table, rows in self._read(part, span, left_out):
+            for unit, own in groupby(rows, itemgetter(0)):
+                digest = begun.get(unit)
+                if digest is None:
+                    digest = begun[unit] = hashlib.sha256()
+                if (unit, table.name) not in named:
+                    named.add((unit, table.name))
+                    digest.update(table.name.encode())
+                for row in own:
+                    digest.update(marshal.dumps(row, 2))  # this version depends on values alone
         return {unit: digest.digest() for unit, digest in begun.items()}
 
     async def _read(
-        self, part: CopiedPart, table: Table, span: Range, left_out: LeftOut | None
-    ) -> AsyncIterator[Sequence[Row]]:
-        """The rows of a table in a range, each with its unit before its cells. With `left_out`, those of the source, as
-        they shall be in the target; else those of the target.
+        self, part: CopiedPart, span: Range, left_out: LeftOut | None
+    ) -> AsyncIterator[tuple[Table, Sequence[Row]]]:
+        """The rows of a range by table, each with its unit before its cells. With `left_out`, those of the source, as
+        they shall be in the target; else those of the target. Raises DamagedCell, and StorageError for rows of a thread
+        that does not exist.
         """
         side = self.target if left_out is None else self.source.side
         lacking = frozenset[str]() if left_out is None else self.source.lacking
-        statement = select_rows(part, table, side.dialect, lacking, bounded=span.high is not None)
-        async for batch in side.batches(statement, span.values(self.tenant)):
-            rows = written_alike(table, batch)
-            if left_out is not None:
-                assert self.changes is not None
-                rows = self.changes.apply(table, await self._keep(table, rows, left_out))
-            yield rows
+        units: set[Unit] = set()
+        for table in part.tables:
+            selection = select_rows(part, table, side.dialect, lacking, bounded=span.high is not None)
+            try:
+                async for page in side.batches(selection, span.values(self.tenant)):
+                    rows = await self._as_copied(part, table, page, left_out)
+                    if table is part.tables[0]:
+                        units.update(row[0] for row in rows)
+                    elif left_out is not None:
+                        self._require_units(table, units, rows)
+                    yield table, rows
+            except NotUtf8 as error:
+                raise find_damage(table, [_with_unit(part, error.row)]) or error from None
+
+    async def _as_copied(
+        self, part: CopiedPart, table: Table, page: Sequence[Row], left_out: LeftOut | None
+    ) -> Sequence[Row]:
+        rows = page if len(part.key) == 1 else [_with_unit(part, row) for row in page]
+        try:
+            rows = written_alike(table, rows)
+            if left_out is None:
+                return rows
+            assert self.changes is not None
+            return self.changes.apply(table, await self._keep(table, rows, left_out))
+        except UNREADABLE as error:
+            raise find_damage(table, rows) or error from None
+
+    def _require_units(self, table: Table, units: set[Unit], rows: Sequence[Row]) -> None:
+        for unit in {row[0] for row in rows} - units:
+            assert isinstance(unit, str)
+            raise StorageError(
+                f"{self.source.side.name} is damaged: {self._named_tenant()} has rows in {table.name} of the thread "
+                f"{decode_text(unit)!r}, which does not exist; delete them, and copy again"
+            )
 
     async def _keep(self, table: Table, rows: Sequence[Row], left_out: LeftOut) -> Sequence[Row]:
         """The rows that no tombstone names."""
-        assert self.named is not None
         left = rows
-        if left_out.units:
-            left = [row for row in left if row[0] not in left_out.units]
-        if table is kv and (left_out.until or left_out.before is not None):
-            left = [
-                row
-                for row in left
-                if row[_UPDATED_AT] > max(left_out.until.get(row[0], _NEVER), left_out.before or _NEVER)
-            ]
+        if left_out.threads:
+            left = [row for row in left if row[0] not in left_out.threads]
+        if table is kv and left and left[0][_KIND] == "user":
+            left = await self._without_erased(left, _OWNER, _UPDATED_AT)
         if table is feedback and left:
-            erased = await self.named.moments("user", [row[_SCORED_BY] for row in left if row[_SCORED_BY] is not None])
-            if erased:
-                left = [row for row in left if row[_SCORED_AT] > erased.get(row[_SCORED_BY], _NEVER)]
+            left = await self._without_erased(left, _SCORED_BY, _SCORED_AT)
+        if table is kv and left_out.before is not None:
+            left = [row for row in left if row[_UPDATED_AT] > left_out.before]
         self.left_out[table.name] += len(rows) - len(left)
         return left
+
+    async def _without_erased(self, rows: Sequence[Row], user: int, moment: int) -> Sequence[Row]:
+        """The rows that came after the erasure of their user."""
+        assert self.named is not None
+        erased = await self.named.moments("user", [row[user] for row in rows if row[user] is not None])
+        return [row for row in rows if row[moment] > erased.get(row[user], _NEVER)] if erased else rows
 
     # --- Writing
 
     async def _write(
-        self, part: CopiedPart, span: Range, left_out: LeftOut, units: set[str] | None, gone: Iterable[str]
+        self, part: CopiedPart, span: Range, left_out: LeftOut, units: set[Unit] | None, gone: Sequence[Unit]
     ) -> None:
-        """Write these units of the range, or all of them, in one transaction; first delete what is `gone`."""
+        """Write these units of the range, or all of them, in one transaction; first delete what is `gone`. Units that
+        are too large for one spool take several transactions.
+        """
         before = self.left_out.copy()
+        with Spool(bounded=len(span.units if units is None else units) > 1 and len(span.units) > 1) as spool:
+            try:
+                async for table, rows in self._read(part, span, left_out):
+                    own = rows if units is None else [row for row in rows if row[0] in units]
+                    if own:
+                        spool.add(table, own)
+            except TooLarge:
+                self.left_out = before
+            else:
+                if units is not None:  # they were counted when they were compared
+                    self.left_out = before
+                await self._write_spool(part, span, spool, gone, is_new=units is None)
+                return
+        for half in span.halves():
+            within = None if units is None else {unit for unit in units if half.holds(unit)}
+            await self._write(part, half, left_out, within, [unit for unit in gone if half.holds(unit)])
+
+    async def _write_spool(
+        self, part: CopiedPart, span: Range, spool: Spool, gone: Sequence[Unit], *, is_new: bool
+    ) -> None:
         try:
-            await self._write_once(part, span, left_out, units, gone)
+            written = await self._write_once(part, spool, gone)
         except DuplicateKey:
             # A message, a run or a score has moved here from a unit behind, where the target still has it.
-            self.left_out = before
             await self._delete_differing(part, span)
-            await self._write_once(part, span, left_out, units, ())
-
-    async def _write_once(
-        self, part: CopiedPart, span: Range, left_out: LeftOut, units: set[str] | None, gone: Iterable[str]
-    ) -> None:
-        written: Counter[str] = Counter()
-        before = self.left_out.copy()
-        async with self.target.writing(self.scope, self.source.identity):
-            await self._delete(part, gone)
-            for table in part.tables:
-                async for rows in self._read(part, table, span, left_out):
-                    cells = [row[1:] for row in rows if units is None or row[0] in units]
-                    if cells:
-                        await self.target.load(table, cells)
-                    written[table.name] += len(cells)
-        if units is not None:  # they were counted when they were compared
-            self.left_out = before
+            written = await self._write_once(part, spool, ())
         self.rows.update(written)
         if part is THREADS:
             self.copied += written["threads"]
-            self.threads += written["threads"] if units is None else 0
+            self.threads += written["threads"] if is_new else 0
 
-    async def _delete(self, part: CopiedPart, units: Iterable[str]) -> None:
-        rows = [{"tenant": self.tenant, "unit": unit} for unit in units]
+    async def _write_once(self, part: CopiedPart, spool: Spool, gone: Sequence[Unit]) -> Counter[str]:
+        async with self.target.writing(self.scope, self.source.identity):
+            await self._delete(part, gone)
+            return await self._load(spool)
+
+    async def _load(self, spool: Spool) -> Counter[str]:
+        """Insert the rows, and return how many by table. Raises DamagedCell."""
+        written: Counter[str] = Counter()
+        for table, rows in spool:
+            cells = [row[len(row) - len(table.columns) :] for row in rows]
+            try:
+                await self.target.load(table, cells)
+            except (StorageError, *UNREADABLE) as error:
+                raise find_damage(table, rows) or error from None
+            written[table.name] += len(rows)
+        return written
+
+    async def _delete(self, part: CopiedPart, units: Iterable[Unit]) -> None:
+        rows = [after(unit, self.tenant) for unit in units]
         if rows:
             for table in reversed(part.tables):
                 await self.target.run(delete_rows(part, table), rows)
@@ -412,7 +457,7 @@ class DatabaseCopy:
         counted = self.left_out.copy()
         assert self.named is not None
         erased = await self.named.tenant_erased()
-        async for later, left_out, _ in self._ranges(part, erased, span.low):
+        async for later, left_out in self._ranges(part, erased, span.low):
             of_source, of_target = await self._both(part, later, left_out)
             differing = [unit for unit, digest in of_target.items() if of_source.get(unit) != digest]
             async with self.target.writing(self.scope, self.source.identity):
@@ -445,7 +490,21 @@ async def _named_in(side: Side, *tables: Table) -> set[str]:
     return names
 
 
+def _with_unit(part: CopiedPart, row: Row) -> Row:
+    """The row of a statement, with its unit as one cell."""
+    width = len(part.key)
+    return row if width == 1 else (row[:width], *row[width:])
+
+
+def _named_unit(part: CopiedPart, unit: Unit) -> str:
+    if isinstance(unit, str):
+        return f"{part.name} {decode_text(unit)!r}"
+    owner, namespace, key = map(decode_text, unit)
+    of = f" of {part.name} {owner!r}" if owner else ""
+    return f"value {key!r}{of}" + (f" in namespace {namespace!r}" if namespace else "")
+
+
 _NEVER = -(2**63)
 """Before every moment."""
-(_UPDATED_AT,) = places(kv, "updated_at")
+_KIND, _OWNER, _UPDATED_AT = places(kv, "kind", "scope_id", "updated_at")
 _SCORED_BY, _SCORED_AT = places(feedback, "user_id", "created_at")

@@ -7,8 +7,11 @@ batches that are bounded by bytes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from sys import getsizeof
 from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from sqlalchemy import URL, Connection, Table
@@ -17,21 +20,17 @@ from chatledger.errors import StorageError
 from chatledger.storage.drivers.asyncpg import SNAPSHOT
 from chatledger.storage.drivers.errors import Kind, raise_translated, read_failure
 from chatledger.storage.drivers.sql import prepare
-from chatledger.storage.drivers.sqlite import SqliteConnection
+from chatledger.storage.drivers.sqlite import SqliteConnection, file_uri
 from chatledger.storage.drivers.urls import create_postgresql_engine, sqlite_path, without_password
 from chatledger.storage.schema.copy_triggers import MARKER, SETTING, WRITES
 from chatledger.storage.schema.distribution import SEQUENTIAL
 from chatledger.storage.schema.row_security import MIGRATING
 from chatledger.transfer.copy.cells import Row, columns_of, to_driver
+from chatledger.transfer.copy.parts import PAGE_BYTES, Selection
 
 T = TypeVar("T")
 
 Values = Mapping[str, Any]
-BYTES = 4 * 1024 * 1024
-"""What a batch of rows holds, about."""
-_FEWEST, _MOST = 10, 5_000
-_SAMPLE = 8
-"""One row of so many is measured."""
 ENDED = "this copy was ended meanwhile, with --done, so nothing more is written"
 _TIMEOUT = 60.0
 """Seconds that a copy waits for another writer of a SQLite file."""
@@ -39,6 +38,14 @@ _TIMEOUT = 60.0
 
 class DuplicateKey(Exception):
     """A row of the target has the key of one that is inserted."""
+
+
+class NotUtf8(Exception):
+    """A row of a SQLite file has a text that is no text. `row` has its bytes."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__("text that is not UTF-8")
+        self.row = row
 
 
 class Side(Protocol):
@@ -49,7 +56,9 @@ class Side(Protocol):
 
     async def fetch(self, template: str, values: Values) -> Sequence[Row]: ...
 
-    def batches(self, template: str, values: Values) -> AsyncIterator[Sequence[Row]]: ...
+    def batches(self, selection: Selection, values: Values) -> AsyncIterator[Sequence[Row]]:
+        """The rows in pages of PAGE_BYTES. Raises NotUtf8."""
+        ...
 
     async def run(self, template: str, rows: Sequence[Values]) -> None:
         """Run a statement once for each of the rows."""
@@ -78,20 +87,6 @@ class Side(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-class BatchSize:
-    """How many rows the next batch has: as many as fit into BYTES, by the size of the last ones."""
-
-    __slots__ = ("rows",)
-
-    def __init__(self) -> None:
-        self.rows = 100
-
-    def learn(self, rows: Sequence[Row]) -> None:
-        some = rows[::_SAMPLE]
-        size = sum([len(cell) for row in some for cell in row if type(cell) is str])
-        self.rows = min(_MOST, max(_FEWEST, BYTES * len(some) // (size + 1)))
 
 
 # --- SQLite -----------------------------------------------------------------------------------------------------------
@@ -124,12 +119,24 @@ class SqliteSide:
         rows = await self._in_thread(lambda: self._connection.sql.fetch(template, values))
         return cast(Sequence[Row], rows)
 
-    async def batches(self, template: str, values: Values) -> AsyncIterator[Sequence[Row]]:
-        size = BatchSize()
-        cursor: Any = await self._in_thread(lambda: self._connection.sql.each(template, values))
-        while rows := await self._in_thread(lambda: cursor.fetchmany(size.rows)):
-            size.learn(rows)
-            yield rows
+    async def batches(self, selection: Selection, values: Values) -> AsyncIterator[Sequence[Row]]:
+        try:
+            cursor: Any = await self._in_thread(lambda: self._connection.sql.each(selection.rows, values))
+            while rows := await self._in_thread(lambda: _page(cursor)):
+                yield rows
+        except StorageError as error:
+            row = await asyncio.to_thread(self._row_that_is_not_utf8, selection.rows, values, error)
+            if row is None:
+                raise
+            raise NotUtf8(row) from None  # the driver's error has the text
+
+    def _row_that_is_not_utf8(self, template: str, values: Values, error: StorageError) -> Row | None:
+        if NOT_UTF8 not in str(error):
+            return None
+        with closing(sqlite3.connect(file_uri(self.name, "ro"), uri=True)) as file:
+            file.text_factory = _text_or_bytes
+            rows = file.execute(template.replace("{schema}", ""), dict(values))
+            return next((row for row in rows if any(type(cell) is bytes for cell in row)), None)
 
     async def run(self, template: str, rows: Sequence[Values]) -> None:
         await self._in_thread(lambda: self._connection.sql.insert(template, rows))
@@ -178,6 +185,23 @@ class SqliteSide:
             except asyncio.CancelledError:
                 await asyncio.wait([running])  # nobody uses the connection beside a thread that still does
                 raise
+
+
+def _page(cursor: Iterator[Row]) -> list[Row]:
+    rows, size = [], 0
+    for row in cursor:
+        rows.append(row)
+        size += sum(map(getsizeof, row))
+        if size >= PAGE_BYTES:
+            break
+    return rows
+
+
+def _text_or_bytes(stored: bytes) -> str | bytes:
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
@@ -241,18 +265,17 @@ class PostgresqlSide:
         except Exception as error:
             _raise(error)
 
-    async def batches(self, template: str, values: Values) -> AsyncIterator[Sequence[Row]]:
-        text, pick = self._prepared(template)
-        size = BatchSize()
+    async def batches(self, selection: Selection, values: Values) -> AsyncIterator[Sequence[Row]]:
+        pages = await self.fetch(selection.pages, values)
+        if not pages:
+            return
+        text, pick = self._prepared(selection.rows)
         try:
             async with self._turn:
                 cursor = await self._driver.cursor(text, *pick(values))
-            while True:
+            for (count,) in pages:
                 async with self._turn:
-                    rows = [tuple(record) for record in await cursor.fetch(size.rows)]
-                if not rows:
-                    return
-                size.learn(rows)
+                    rows = [tuple(record) for record in await cursor.fetch(count)]
                 yield rows
         except Exception as error:
             _raise(error)
@@ -331,8 +354,17 @@ _CHANGING = f"SET LOCAL lock_timeout = '30s'; SET LOCAL citus.enable_unsafe_trig
 """Citus asks for these. A plain PostgreSQL accepts the settings too, and does not use them."""
 
 
+NOT_UTF8 = "text that is not UTF-8 in the column"
+
+
+_UNDECODED = re.compile("Could not decode to UTF-8 column '([^']*)'")
+
+
 def _raise(error: Exception) -> NoReturn:
     failure = read_failure(error)
+    undecoded = _UNDECODED.match(failure.detail) if failure is not None else None
+    if undecoded is not None:  # the rest of the driver's words is the text
+        raise StorageError(f"{NOT_UTF8} {undecoded[1]}") from None
     if failure is not None and failure.kind is Kind.UNIQUE:
         raise DuplicateKey(failure.detail) from error
     if type(error).__module__.startswith("asyncpg") and "DataError" in {kind.__name__ for kind in type(error).__mro__}:

@@ -15,6 +15,7 @@ from chatledger.storage.rows.secrets import subjects_of
 from chatledger.storage.schema.tables import erasures, kept_scores
 from chatledger.storage.schema.text import decode_text
 from chatledger.transfer.copy.cells import Row, cell, columns_of, written_alike
+from chatledger.transfer.copy.parts import select_kept_scores
 from chatledger.transfer.copy.sides import Side
 
 _ANY = "SELECT 1 FROM {schema}erasures WHERE tenant_id = :tenant LIMIT 1"
@@ -106,23 +107,24 @@ def require_one_secret(source: Tombstones, target: Tombstones) -> None:
         )
 
 
-async def missing(source: Side, target: Side, tenant: str) -> AsyncIterator[list[tuple[Row, Sequence[Row]]]]:
-    """The tombstones that the target lacks, with the scores that each kept: some at a time."""
+async def missing(source: Side, target: Side, tenant: str) -> AsyncIterator[list[Row]]:
+    """The tombstones that the target lacks: some at a time."""
     place = columns_of(erasures).index("erasure_id")
     low = ""
-
-    def of(row: Row) -> dict[str, str]:
-        return {"tenant": tenant, "id": row[place]}
-
     while rows := await source.fetch(_page(source.dialect), {"tenant": tenant, "low": low}):
         high = rows[-1][place]
         known = {row[0] for row in await target.fetch(_BETWEEN, {"tenant": tenant, "low": low, "high": high})}
-        yield [
-            (row, written_alike(kept_scores, await source.fetch(_scores(source.dialect), of(row)), behind=0))
-            for row in rows
-            if row[place] not in known
-        ]
+        yield [row for row in rows if row[place] not in known]
         low = high
+
+
+async def kept_with(source: Side, stone: Row) -> AsyncIterator[Sequence[Row]]:
+    """The scores that a tombstone kept."""
+    cells = dict(zip(columns_of(erasures), stone, strict=True))
+    if cells["scores"] != 0:
+        values = {"tenant": cells["tenant_id"], "id": cells["erasure_id"]}
+        async for rows in source.batches(select_kept_scores(source.dialect), values):
+            yield written_alike(kept_scores, rows, behind=0)
 
 
 _BETWEEN = (
@@ -136,8 +138,3 @@ def _page(dialect: str) -> str:
         f"SELECT {cells} FROM {{schema}}erasures WHERE tenant_id = :tenant AND erasure_id > :low"
         f" ORDER BY erasure_id LIMIT {PAGE}"
     )
-
-
-def _scores(dialect: str) -> str:
-    cells = ", ".join(cell(column, dialect, column.name) for column in kept_scores.columns)
-    return f"SELECT {cells} FROM {{schema}}kept_scores WHERE tenant_id = :tenant AND erasure_id = :id ORDER BY idx"
