@@ -26,8 +26,13 @@ from tests.storage.raw import query
 THREADS = 60
 LOCKED = 34
 POOL_SIZE = 20
-BACKENDS = """
-SELECT count(*), count(*) FILTER (WHERE wait_event_type = 'Lock') FROM pg_stat_activity
+TIMEOUT = 2
+# A process that waits for longer than its caller does is on its way out: it has not seen yet that it is cancelled.
+BACKENDS = f"""
+SELECT count(*), count(*) FILTER (
+  WHERE wait_event_type = 'Lock' AND query_start > clock_timestamp() - interval '{TIMEOUT} seconds'
+)
+FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'chatledger'
 """
 ROWS = f"SELECT FROM chatledger.branches WHERE thread_id < 't{LOCKED}' FOR UPDATE"
@@ -68,7 +73,7 @@ async def append_on_and_on(ledger: Ledger, thread: str) -> None:
 async def test_a_stalled_table_takes_no_more_connections_than_the_pool_has(
     pg_database: Database, statement: str
 ) -> None:
-    async with pg_database.open(timeout=2) as ledger:
+    async with pg_database.open(timeout=TIMEOUT) as ledger:
         for number in range(THREADS):
             await ledger.messages.append(thread(number), [user("x")], create=True)
         async with held(pg_database, statement):

@@ -26,7 +26,7 @@ from tests.storage.databases.test_scope import CALLS, NOON, THEIRS, fill, in_led
 from tests.storage.raw import query
 from tests.storage.words import RING
 
-DELETE = {"threads.delete", "threads.delete_inactive", "erasures.erase"}
+DELETE = {"runs.delete", "threads.delete", "threads.delete_inactive", "erasures.erase"}
 WRITE = {
     *(
         "messages.stream",
