@@ -26,13 +26,8 @@ from tests.storage.raw import query
 THREADS = 60
 LOCKED = 34
 POOL_SIZE = 20
-TIMEOUT = 2
-# A process that waits for longer than its caller does is on its way out: it has not seen yet that it is cancelled.
-BACKENDS = f"""
-SELECT count(*), count(*) FILTER (
-  WHERE wait_event_type = 'Lock' AND query_start > clock_timestamp() - interval '{TIMEOUT} seconds'
-)
-FROM pg_stat_activity
+BACKENDS = """
+SELECT count(*), count(*) FILTER (WHERE wait_event_type = 'Lock') FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'chatledger'
 """
 ROWS = f"SELECT FROM chatledger.branches WHERE thread_id < 't{LOCKED}' FOR UPDATE"
@@ -61,11 +56,12 @@ async def backends(database: Database) -> tuple[int, int]:
     return row[0], row[1]
 
 
-async def append_on_and_on(ledger: Ledger, thread: str) -> None:
+async def append_on_and_on(ledger: Ledger, thread: str, refused: list[str]) -> None:
     while True:
         try:
             await ledger.messages.append(thread, [user("x")])
         except ChatLedgerError:
+            refused.append(thread)
             await asyncio.sleep(0.01)
 
 
@@ -73,20 +69,23 @@ async def append_on_and_on(ledger: Ledger, thread: str) -> None:
 async def test_a_stalled_table_takes_no_more_connections_than_the_pool_has(
     pg_database: Database, statement: str
 ) -> None:
-    async with pg_database.open(timeout=TIMEOUT) as ledger:
+    async with pg_database.open(timeout=2) as ledger:
         for number in range(THREADS):
             await ledger.messages.append(thread(number), [user("x")], create=True)
         async with held(pg_database, statement):
-            tasks = [asyncio.create_task(append_on_and_on(ledger, thread(number))) for number in range(THREADS)]
-            seen = []
-            for _ in range(16):
+            refused: list[str] = []
+            appends = [append_on_and_on(ledger, thread(number), refused) for number in range(THREADS)]
+            tasks = [asyncio.create_task(one) for one in appends]
+            seen, waiting = [], []
+            while len(waiting) < 12:
                 await asyncio.sleep(0.5)
+                learned = len(refused) >= 2 * POOL_SIZE  # the first waits teach the ledger that the table is stalled
                 seen.append(await backends(pg_database))
+                waiting += [seen[-1][1]] if learned else []
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
     most = max(count for count, _ in seen)
-    waiting = [count for _, count in seen[4:]]
     assert most <= POOL_SIZE + 1
     assert max(waiting) <= POOL_SIZE // 4
 
