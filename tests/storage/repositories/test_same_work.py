@@ -117,6 +117,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counting(path: str, **options: Any) -> sqlite3.Connection:
         connection = connect(path, **options)
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # else its first statement reads the schema
         connection.set_progress_handler(count, 1)
         return connection
 
