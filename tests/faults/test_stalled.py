@@ -76,7 +76,8 @@ async def test_a_stalled_table_takes_no_more_connections_than_the_pool_has(
             refused: list[str] = []
             appends = [append_on_and_on(ledger, thread(number), refused) for number in range(THREADS)]
             tasks = [asyncio.create_task(one) for one in appends]
-            seen, waiting = [], []
+            seen: list[tuple[int, int]] = []
+            waiting: list[int] = []
             while len(waiting) < 12:
                 await asyncio.sleep(0.5)
                 learned = len(refused) >= 2 * POOL_SIZE  # the first waits teach the ledger that the table is stalled
