@@ -124,8 +124,9 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 SHARE ?= 0/1
 MODE = CHATLEDGER_TEST_SHARE=$(SHARE) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-copy: $(READY)  ## Copy 200 random ledgers there and back, and kill copies at ten moments
+test-copy: $(READY)  ## Copy 200 random ledgers and a million messages there and back, and kill copies at ten moments
 	$(BIN)/python -m tests.transfer.copy.long
+	$(BIN)/python -m tests.transfer.copy.large
 
 test-partitioned: $(READY)  ## Run the SHARE (0/1, all) of the storage suite on PostgreSQL that is hash-partitioned by tenant
 	CHATLEDGER_TEST_PARTITIONS=4 $(MODE) -m postgresql tests/storage tests/reports

@@ -15,8 +15,6 @@ MARKER = "chatledger_copy"
 """The table that says what is copied from where: a row for each scope, the stored id of a tenant or "" for all."""
 SETTING = "chatledger.copying"
 """On PostgreSQL, the copy sets this to the id of its source in its transactions."""
-WRITES = f"UPDATE {MARKER} SET writes = {{}} WHERE scope = :scope AND source = :source RETURNING 1"
-"""On SQLite, the copy says so in the marker, and takes it back before it commits: no other connection sees it."""
 REFUSAL = (
     "a copy into this database is under way, so only the copy writes; once it is complete, end it with: "
     "chatledger copy --from URL --to URL "
@@ -26,13 +24,14 @@ _EVENTS = {"insert": "NEW", "update": "OLD", "delete": "OLD"}
 SQLITE_TRIGGERS = {
     f"{MARKER}_{table.name}_{event}": (
         f"CREATE TRIGGER {MARKER}_{table.name}_{event} BEFORE {event.upper()} ON {table.name} WHEN EXISTS ("
-        f"SELECT 1 FROM {MARKER} WHERE scope IN ('', {row}.tenant_id) AND writes = 0"
+        f"SELECT 1 FROM {MARKER} WHERE scope IN ('', {row}.tenant_id)"
         f") BEGIN SELECT RAISE(ABORT, '{_OF_ALL}') FROM {MARKER} WHERE scope=''; SELECT RAISE(ABORT, '{_OF_ONE}'); END"
     )
     for table in INSERTION_ORDER
     for event, row in _EVENTS.items()
 }
-"""The statement that creates each trigger, by its name. They serve every scope."""
+"""The statement that creates each trigger, by its name. They serve every scope. The copy drops them in each of its
+transactions, and creates them again before it commits: no other connection sees it, and a row takes half the time."""
 
 
 def postgresql_triggers(schema: str, scope: str, source: str) -> Iterator[str]:

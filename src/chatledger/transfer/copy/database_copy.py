@@ -409,7 +409,8 @@ class DatabaseCopy:
             else:
                 if units is not None:  # they were counted when they were compared
                     self.left_out = before
-                await self._write_spool(part, span, spool, gone, is_new=units is None)
+                if gone or len(spool):
+                    await self._write_spool(part, span, spool, gone, is_new=units is None)
                 return
         for half in span.halves():
             within = None if units is None else {unit for unit in units if half.holds(unit)}

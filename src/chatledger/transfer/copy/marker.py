@@ -28,11 +28,7 @@ _EXISTS = {
     f" WHERE n.nspname = :schema AND c.relname = '{MARKER}'",
     "sqlite": f"SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{MARKER}'",
 }
-_CREATE = {
-    "postgresql": f"CREATE TABLE IF NOT EXISTS {{schema}}{MARKER} (scope text PRIMARY KEY, source text NOT NULL)",
-    "sqlite": f"CREATE TABLE IF NOT EXISTS {MARKER}"
-    " (scope TEXT PRIMARY KEY, source TEXT NOT NULL, writes INTEGER NOT NULL DEFAULT 0)",
-}
+_CREATE = f"CREATE TABLE IF NOT EXISTS {{schema}}{MARKER} (scope TEXT PRIMARY KEY, source TEXT NOT NULL)"
 
 
 async def read(side: Side, schema: str) -> dict[str, str]:
@@ -73,7 +69,7 @@ async def put(side: Side, schema: str, scope: str, source: str) -> None:
     """
     assert _PLAIN.fullmatch(source)
     async with side.changing():
-        await side.execute(_CREATE[side.dialect])
+        await side.execute(_CREATE)
         for statement in _triggers(side, schema, scope, source):  # they lock the tables, so nobody writes any more
             await side.execute(statement)
         markers = await read(side, schema)  # another copy may have put its own since

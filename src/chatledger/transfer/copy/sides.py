@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from sys import getsizeof
 from typing import Any, NoReturn, Protocol, TypeVar, cast
@@ -22,7 +22,7 @@ from chatledger.storage.drivers.errors import Kind, raise_translated, read_failu
 from chatledger.storage.drivers.sql import prepare
 from chatledger.storage.drivers.sqlite import SqliteConnection, file_uri
 from chatledger.storage.drivers.urls import create_postgresql_engine, sqlite_path, without_password
-from chatledger.storage.schema.copy_triggers import MARKER, SETTING, WRITES
+from chatledger.storage.schema.copy_triggers import MARKER, SETTING, SQLITE_TRIGGERS
 from chatledger.storage.schema.distribution import SEQUENTIAL
 from chatledger.storage.schema.row_security import MIGRATING
 from chatledger.transfer.copy.cells import Row, columns_of, to_driver
@@ -150,17 +150,13 @@ class SqliteSide:
     @asynccontextmanager
     async def writing(self, scope: str, source: str) -> AsyncIterator[None]:
         marker = {"scope": scope, "source": source}
-        await self._in_thread(lambda: self._connection.execute("BEGIN IMMEDIATE"))
-        try:
+        async with self.changing():
             there = await self.fetch(f"SELECT 1 FROM sqlite_master WHERE name = '{MARKER}'", {})
-            if not there or not await self.fetch(WRITES.format(1), marker):
+            if not there or not await self.fetch(_HELD, marker):
                 raise StorageError(ENDED)
+            await self._in_thread(lambda: self._execute_all(f"DROP TRIGGER {name}" for name in SQLITE_TRIGGERS))
             yield
-            await self.fetch(WRITES.format(0), marker)
-            await self._in_thread(self._connection.commit)
-        except BaseException:
-            self._connection.rollback()
-            raise
+            await self._in_thread(lambda: self._execute_all(SQLITE_TRIGGERS.values()))
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[None]:
@@ -171,6 +167,10 @@ class SqliteSide:
         except BaseException:
             self._connection.rollback()
             raise
+
+    def _execute_all(self, statements: Iterable[str]) -> None:
+        for statement in statements:
+            self._connection.execute(statement)
 
     async def close(self) -> None:
         if self._connection.in_transaction:
@@ -312,7 +312,7 @@ class PostgresqlSide:
         marker = {"scope": scope, "source": source}
         async with self._transaction(f"{_TO_ALL_SERVERS}; SET LOCAL {SETTING} = '{source}'"):
             ((there,),) = await self.fetch(f"SELECT to_regclass('{{schema}}{MARKER}') IS NOT NULL", {})
-            if not there or not await self.fetch(_HELD, marker):
+            if not there or not await self.fetch(f"{_HELD} FOR SHARE", marker):
                 raise StorageError(ENDED)
             yield
 
@@ -348,7 +348,7 @@ _UNHURRIED = f"SET statement_timeout = 0; SET idle_in_transaction_session_timeou
 """A copy takes as long as it takes. The owner of the tables sees every tenant's rows, as in a migration."""
 
 
-_HELD = f"SELECT 1 FROM {{schema}}{MARKER} WHERE scope = :scope AND source = :source FOR SHARE"
+_HELD = f"SELECT 1 FROM {{schema}}{MARKER} WHERE scope = :scope AND source = :source"
 _TO_ALL_SERVERS = "SET LOCAL citus.propagate_set_commands = 'local'"
 _CHANGING = f"SET LOCAL lock_timeout = '30s'; SET LOCAL citus.enable_unsafe_triggers = on; {SEQUENTIAL}"
 """Citus asks for these. A plain PostgreSQL accepts the settings too, and does not use them."""

@@ -53,6 +53,10 @@ class Spool(AbstractContextManager["Spool"]):
             ) from error
         self._tables.append(table)
 
+    def __len__(self) -> int:
+        """The number of batches."""
+        return len(self._tables)
+
     def __iter__(self) -> Iterator[tuple[Table, Sequence[Row]]]:
         self._file.seek(0)
         for table in self._tables:
