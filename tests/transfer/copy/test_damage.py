@@ -23,6 +23,9 @@ CELLS = [
     ("threads", "created_at", f"'{SECRET}'"),
     ("threads", "user_id", f"CAST('{SECRET}' AS BLOB)"),
     ("threads", "title", NOT_UTF8),
+    ("threads", "user_id", NOT_UTF8),
+    ("kept_scores", "key", NOT_UTF8),
+    ("kept_scores", "score", f"'{SECRET}'"),
     ("branches", "last_seq", f"'{SECRET}'"),
     ("runs", "cost", f"'{SECRET}'"),
     ("messages", "created_at", "9223372036854775807"),
@@ -55,7 +58,9 @@ async def seeded(folder: Path) -> str:
         await user.messages.append("my thread", turn(), run_id="r", create=True)
         await ledger.feedback.record(Feedback(run_id="r", key="stars", score=4))
         await ledger.kv.put(("thread", "my thread"), "state", 1)
-        await ledger.erasures.erase(("user", "eve"))
+        await ledger.messages.append("gone", turn("gone-"), run_id="gone", create=True)
+        await ledger.feedback.record(Feedback(run_id="gone", key="stars", score=4))
+        await ledger.erasures.erase(("thread", "gone"), keep_scores=True)
     return path
 
 
@@ -68,7 +73,7 @@ async def test_a_damaged_cell_is_named(table: str, column: str, value: str, pg_u
     assert (caught.value.table, caught.value.column) == (table, column)
     assert caught.value.key["tenant_id"] == "default"
     assert SECRET not in str(caught.value)
-    if table not in ("kv", "erasures", "tenants"):
+    if table not in ("kv", "erasures", "kept_scores", "tenants"):
         assert caught.value.key["thread_id"] == "my thread"
     if table == "kv":
         assert caught.value.key["scope_id"] == "my thread"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Float, Integer, SmallInteger, Table
@@ -56,7 +57,7 @@ def _is_sound(column: Column[Any], stored: Any) -> bool:
     if isinstance(kind, (CodedText, JsonText)):
         return _is_storable(stored) and (stored.startswith(CIPHERTEXT_MARK) or can_decode(kind, stored))
     if isinstance(kind, Float):
-        return isinstance(stored, (int, float))
+        return isinstance(stored, (int, float)) and isfinite(stored)
     if isinstance(kind, (Moment, Boolean)):
         return type(stored) is int and can_decode(kind, stored)
     if isinstance(kind, ExactDecimal):

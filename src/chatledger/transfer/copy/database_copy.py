@@ -200,7 +200,7 @@ class DatabaseCopy:
         at, digest, stone = of_source
         if of_target is not None:
             at, digest = at if at is not None else of_target[0], digest or of_target[1]
-            stone = (of_target[2] or stone) if stones[1].any else stone
+            stone = (of_target[2] or stone) if stones[1].any else (stone or of_target[2])
         wanted = (at, digest, stone)
         if wanted == of_target:
             return at is not None
@@ -249,7 +249,7 @@ class DatabaseCopy:
         last unit is in it.
         """
         statement = part.units.replace("{moment}", cell(threads.c.created_at, self.source.side.dialect, "t.created_at"))
-        while listed := await self.source.side.fetch(statement, after(low, self.tenant)):
+        while listed := await self._list_units(part, statement, low):
             begun, rows = 0, 0
             for index, row in enumerate(listed):
                 rows += int(row[-1])
@@ -259,6 +259,14 @@ class DatabaseCopy:
                     yield Range(low, units[-1], units), await self._left_out(part, own, erased)
                     low, begun, rows = units[-1], index + 1, 0
         yield Range(low, None), LeftOut(before=erased)
+
+    async def _list_units(self, part: CopiedPart, statement: str, low: Unit) -> Sequence[Row]:
+        try:
+            return await self.source.side.fetch(statement, after(low, self.tenant))
+        except NotUtf8:
+            async for _ in self._read(part, Range(low, None), LeftOut()):  # it names the row
+                pass
+            raise
 
     async def _left_out(self, part: CopiedPart, units: Sequence[Row], erased: int | None) -> LeftOut:
         if part is not THREADS:
@@ -346,7 +354,7 @@ class DatabaseCopy:
                         self._require_units(table, units, rows)
                     yield table, rows
             except NotUtf8 as error:
-                raise find_damage(table, [_with_unit(part, error.row)]) or error from None
+                raise find_damage(table, [_with_unit(part, row) for row in error.rows]) or error from None
 
     async def _as_copied(
         self, part: CopiedPart, table: Table, page: Sequence[Row], left_out: LeftOut | None

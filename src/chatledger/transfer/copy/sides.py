@@ -11,6 +11,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from itertools import islice
 from sys import getsizeof
 from typing import Any, NoReturn, Protocol, TypeVar, cast
 
@@ -40,12 +41,13 @@ class DuplicateKey(Exception):
     """A row of the target has the key of one that is inserted."""
 
 
-class NotUtf8(Exception):
-    """A row of a SQLite file has a text that is no text. `row` has its bytes."""
+class NotUtf8(StorageError):
+    """A text of a SQLite file is no text. `rows`: the row of it, if it is known, with the bytes."""
 
-    def __init__(self, row: Row) -> None:
-        super().__init__("text that is not UTF-8")
-        self.row = row
+    def __init__(self, column: str, rows: Sequence[Row] = ()) -> None:
+        super().__init__(f"a SQLite file is damaged: a text in the column {column} is not UTF-8")
+        self.column = column
+        self.rows = rows
 
 
 class Side(Protocol):
@@ -124,19 +126,16 @@ class SqliteSide:
             cursor: Any = await self._in_thread(lambda: self._connection.sql.each(selection.rows, values))
             while rows := await self._in_thread(lambda: _page(cursor)):
                 yield rows
-        except StorageError as error:
-            row = await asyncio.to_thread(self._row_that_is_not_utf8, selection.rows, values, error)
-            if row is None:
-                raise
-            raise NotUtf8(row) from None  # the driver's error has the text
+        except NotUtf8 as error:
+            rows = await asyncio.to_thread(self._rows_that_are_not_utf8, selection.rows, values)
+            raise NotUtf8(error.column, rows) from None
 
-    def _row_that_is_not_utf8(self, template: str, values: Values, error: StorageError) -> Row | None:
-        if NOT_UTF8 not in str(error):
-            return None
+    def _rows_that_are_not_utf8(self, template: str, values: Values) -> list[Row]:
+        """The first one."""
         with closing(sqlite3.connect(file_uri(self.name, "ro"), uri=True)) as file:
             file.text_factory = _text_or_bytes
             rows = file.execute(template.replace("{schema}", ""), dict(values))
-            return next((row for row in rows if any(type(cell) is bytes for cell in row)), None)
+            return list(islice((row for row in rows if any(type(cell) is bytes for cell in row)), 1))
 
     async def run(self, template: str, rows: Sequence[Values]) -> None:
         await self._in_thread(lambda: self._connection.sql.insert(template, rows))
@@ -154,7 +153,9 @@ class SqliteSide:
             there = await self.fetch(f"SELECT 1 FROM sqlite_master WHERE name = '{MARKER}'", {})
             if not there or not await self.fetch(_HELD, marker):
                 raise StorageError(ENDED)
-            await self._in_thread(lambda: self._execute_all(f"DROP TRIGGER {name}" for name in SQLITE_TRIGGERS))
+            await self._in_thread(
+                lambda: self._execute_all(f"DROP TRIGGER IF EXISTS {name}" for name in SQLITE_TRIGGERS)
+            )
             yield
             await self._in_thread(lambda: self._execute_all(SQLITE_TRIGGERS.values()))
 
@@ -354,9 +355,6 @@ _CHANGING = f"SET LOCAL lock_timeout = '30s'; SET LOCAL citus.enable_unsafe_trig
 """Citus asks for these. A plain PostgreSQL accepts the settings too, and does not use them."""
 
 
-NOT_UTF8 = "text that is not UTF-8 in the column"
-
-
 _UNDECODED = re.compile("Could not decode to UTF-8 column '([^']*)'")
 
 
@@ -364,7 +362,7 @@ def _raise(error: Exception) -> NoReturn:
     failure = read_failure(error)
     undecoded = _UNDECODED.match(failure.detail) if failure is not None else None
     if undecoded is not None:  # the rest of the driver's words is the text
-        raise StorageError(f"{NOT_UTF8} {undecoded[1]}") from None
+        raise NotUtf8(undecoded[1]) from None
     if failure is not None and failure.kind is Kind.UNIQUE:
         raise DuplicateKey(failure.detail) from error
     if type(error).__module__.startswith("asyncpg") and "DataError" in {kind.__name__ for kind in type(error).__mro__}:

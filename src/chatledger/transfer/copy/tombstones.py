@@ -13,10 +13,11 @@ from chatledger.errors import StorageError
 from chatledger.models.json import dumps
 from chatledger.storage.rows.secrets import subjects_of
 from chatledger.storage.schema.tables import erasures, kept_scores
-from chatledger.storage.schema.text import decode_text
+from chatledger.storage.schema.text import UNREADABLE, decode_text
 from chatledger.transfer.copy.cells import Row, cell, columns_of, written_alike
+from chatledger.transfer.copy.damage import find_damage
 from chatledger.transfer.copy.parts import select_kept_scores
-from chatledger.transfer.copy.sides import Side
+from chatledger.transfer.copy.sides import NotUtf8, Side
 
 _ANY = "SELECT 1 FROM {schema}erasures WHERE tenant_id = :tenant LIMIT 1"
 _KEYED_WITH = "SELECT tombstone_secret FROM {schema}tenants WHERE tenant_id = :tenant"
@@ -123,8 +124,18 @@ async def kept_with(source: Side, stone: Row) -> AsyncIterator[Sequence[Row]]:
     cells = dict(zip(columns_of(erasures), stone, strict=True))
     if cells["scores"] != 0:
         values = {"tenant": cells["tenant_id"], "id": cells["erasure_id"]}
-        async for rows in source.batches(select_kept_scores(source.dialect), values):
-            yield written_alike(kept_scores, rows, behind=0)
+        try:
+            async for rows in source.batches(select_kept_scores(source.dialect), values):
+                yield _alike(rows)
+        except NotUtf8 as error:
+            raise find_damage(kept_scores, error.rows) or error from None
+
+
+def _alike(rows: Sequence[Row]) -> Sequence[Row]:
+    try:
+        return written_alike(kept_scores, rows, behind=0)
+    except UNREADABLE as error:
+        raise find_damage(kept_scores, rows) or error from None
 
 
 _BETWEEN = (
