@@ -15,7 +15,8 @@ from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.admin import copy
 from chatledger.storage.drivers.urls import read_url
 from chatledger.storage.schema.tables import SCHEMA, messages
-from chatledger.transfer.copy import spool
+from chatledger.transfer.copy import parts, spool
+from chatledger.transfer.copy.database_copy import DatabaseCopy
 from chatledger.transfer.copy.ends import open_source
 from chatledger.transfer.copy.parts import PAGE_BYTES, THREADS, Range, select_kept_scores, select_rows
 from tests.conftest import Database
@@ -100,6 +101,38 @@ async def test_units_of_many_bytes_take_several_transactions(
         assert (report.threads, report.copied, report.removed) == (11, 11, 1)
         assert refused
     assert (await copy(source, database.url, verify=True, done=True)).differences == []
+
+
+async def test_what_vanished_goes_in_ranges(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it was compared and deleted at once, however much stood between two threads of the source, or behind."""
+    monkeypatch.setattr(parts, "UNITS", 3)
+    parts.far_unit.cache_clear()
+    source = str(tmp_path / "source.db")
+    async with Ledger.open(source) as ledger:
+        for number in range(30):
+            await ledger.messages.append(f"t{number:02}", [user("Hi")], create=True)
+            await ledger.kv.put(("user", "ada"), f"k{number:02}", 1)
+        await copy(source, database.url)
+        for number in range(30):
+            if number not in (1, 17):
+                await ledger.threads.delete(f"t{number:02}")
+                await ledger.kv.delete(("user", "ada"), f"k{number:02}")
+        await ledger.messages.append("t17", [user("More")])
+    deleted: list[int] = []
+    delete = DatabaseCopy._delete
+
+    async def counted(self: DatabaseCopy, part: Any, units: Any) -> None:
+        deleted.append(len(units))
+        await delete(self, part, units)
+
+    monkeypatch.setattr(DatabaseCopy, "_delete", counted)
+    report = await copy(source, database.url)
+    assert (report.threads, report.copied, report.removed) == (2, 1, 28)
+    assert max(deleted) <= 3
+    assert (await copy(source, database.url, verify=True, done=True)).differences == []
+    parts.far_unit.cache_clear()
 
 
 async def test_a_target_file_is_not_locked_while_the_source_is_read(

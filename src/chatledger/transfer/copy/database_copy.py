@@ -42,6 +42,7 @@ from chatledger.transfer.copy.parts import (
     Unit,
     after,
     delete_rows,
+    far_unit,
     is_there,
     select_rows,
 )
@@ -155,11 +156,12 @@ class DatabaseCopy:
         await self._copy_tombstones(tenant)
         for part in PARTS:
             async for span, left_out in self._ranges(part, erased, part.first):
-                await self._copy_range(part, span, left_out)
-                if part is THREADS:
-                    self.done += len(span.units)
-                    if self.progress is not None:
-                        self.progress(self.done, max(self.done, self.total))
+                async for own in self._parted(part, span):
+                    await self._copy_range(part, own, left_out)
+                    if part is THREADS:
+                        self.done += len(own.units)
+                        if self.progress is not None:
+                            self.progress(self.done, max(self.done, self.total))
 
     async def _copy_record(self) -> bool:
         """Return whether the source is recorded as encrypted as a whole. A copy of all tenants copies the record."""
@@ -255,10 +257,18 @@ class DatabaseCopy:
                 rows += int(row[-1])
                 if rows >= ROWS or index + 1 == len(listed):
                     own = listed[begun : index + 1]
-                    units = [unit if len(part.key) > 1 else unit[0] for unit in (row[: len(part.key)] for row in own)]
+                    units = [_unit_of(part, row) for row in own]
                     yield Range(low, units[-1], units), await self._left_out(part, own, erased)
                     low, begun, rows = units[-1], index + 1, 0
         yield Range(low, None), LeftOut(before=erased)
+
+    async def _parted(self, part: CopiedPart, span: Range) -> AsyncIterator[Range]:
+        """The range in ranges that have a bounded number of units in the target."""
+        statement = far_unit(part, bounded=span.high is not None)
+        while rows := await self.target.fetch(statement, span.values(self.tenant)):
+            first, span = span.parted(_unit_of(part, rows[0]))
+            yield first
+        yield span
 
     async def _list_units(self, part: CopiedPart, statement: str, low: Unit) -> Sequence[Row]:
         try:
@@ -467,10 +477,11 @@ class DatabaseCopy:
         assert self.named is not None
         erased = await self.named.tenant_erased()
         async for later, left_out in self._ranges(part, erased, span.low):
-            of_source, of_target = await self._both(part, later, left_out)
-            differing = [unit for unit, digest in of_target.items() if of_source.get(unit) != digest]
-            async with self.target.writing(self.scope, self.source.identity):
-                await self._delete(part, differing)
+            async for own in self._parted(part, later):
+                of_source, of_target = await self._both(part, own, left_out)
+                differing = [unit for unit, digest in of_target.items() if of_source.get(unit) != digest]
+                async with self.target.writing(self.scope, self.source.identity):
+                    await self._delete(part, differing)
         self.left_out = counted
 
     # --- Counts
@@ -499,10 +510,15 @@ async def _named_in(side: Side, *tables: Table) -> set[str]:
     return names
 
 
+def _unit_of(part: CopiedPart, row: Row) -> Unit:
+    """The unit of a row of a statement, which begins with the columns of its key."""
+    unit: Unit = row[0] if len(part.key) == 1 else row[: len(part.key)]
+    return unit
+
+
 def _with_unit(part: CopiedPart, row: Row) -> Row:
     """The row of a statement, with its unit as one cell."""
-    width = len(part.key)
-    return row if width == 1 else (row[:width], *row[width:])
+    return (_unit_of(part, row), *row[len(part.key) :])
 
 
 def _named_unit(part: CopiedPart, unit: Unit) -> str:

@@ -5,6 +5,7 @@ The rows of a part belong to units: a thread is one, and so is a single value. A
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +21,8 @@ APART = (tenants, erasures, kept_scores)
 """The tables that are no part: the facts about a tenant, and its tombstones, which are only ever added."""
 PAGE_BYTES = 4 * 1024 * 1024
 """What the rows that are read at once hold; one row may be larger."""
+UNITS = 2_000
+"""The most units of the target that a range has: of those that the source has no more, there may be any number."""
 _CELL_BYTES = 64
 """What a cell takes in memory beside its text, about."""
 
@@ -79,9 +82,12 @@ class Range:
         return {"tenant": tenant, **_numbered("low", self.low), **high}
 
     def halves(self) -> tuple[Range, Range]:
-        middle = len(self.units) // 2
-        between = self.units[middle - 1]
-        return Range(self.low, between, self.units[:middle]), Range(between, self.high, self.units[middle:])
+        return self.parted(self.units[len(self.units) // 2 - 1])
+
+    def parted(self, between: Unit) -> tuple[Range, Range]:
+        """The range up to a unit, and the rest of it."""
+        count = bisect_right(self.units, between)
+        return Range(self.low, between, self.units[:count]), Range(between, self.high, self.units[count:])
 
     def holds(self, unit: Unit) -> bool:
         return self.low < unit and (self.high is None or unit <= self.high)  # type: ignore[operator]
@@ -180,3 +186,12 @@ def is_there(part: CopiedPart, *, bounded: bool) -> str:
     """Whether a range has any unit."""
     unit, source, condition = _place(part, part.tables[0])
     return f"SELECT 1 FROM {source} WHERE {condition}{_within(part, unit, bounded=bounded)} LIMIT 1"
+
+
+@lru_cache(maxsize=8)
+def far_unit(part: CopiedPart, *, bounded: bool) -> str:
+    """The last unit of a range that has as many as a range may have; no row if it has fewer."""
+    unit, source, condition = _place(part, part.tables[0])
+    key = ", ".join(unit)
+    within = f"{condition}{_within(part, unit, bounded=bounded)}"
+    return f"SELECT {key} FROM {source} WHERE {within} ORDER BY {key} LIMIT 1 OFFSET {UNITS - 1}"
