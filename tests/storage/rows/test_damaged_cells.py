@@ -199,7 +199,10 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "version": NUMBER,
         "updated_at": NUMBER,
     },
-    "tenants": {"tenant_id": KEY, "encrypted_at": UNREAD, "digest_secret": UNREAD, "tombstone_secret": UNREAD},
+    "tenants": {
+        "tenant_id": KEY,
+        **dict.fromkeys(("encrypted_at", "digest_secret", "tombstone_secret", "kv_version"), UNREAD),
+    },
     "erasures": {
         "tenant_id": KEY,
         "erasure_id": KEY,

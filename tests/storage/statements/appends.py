@@ -106,7 +106,17 @@ async def append_repeat_of_key(scene: Scene) -> None:
 
 
 async def append_with_values(scene: Scene) -> None:
-    """values of the thread are written together with a message."""
+    """values of the thread that are stored already are written together with a message."""
+    async with scene.open() as ledger:
+        await ledger.messages.append("t", user("?"), create=True, kv={"mode": "long"})
+        with scene.sending():
+            await ledger.messages.append("t", assistant("!"), kv={"mode": "brief"})
+
+
+async def append_with_new_value(scene: Scene) -> None:
+    """a new value of the thread is written together with a message. It needs two statements in a transaction: another
+    one may just have deleted a value of that key, and the new one takes a higher version.
+    """
     async with scene.open() as ledger:
         await ledger.threads.create("t")
         with scene.sending():

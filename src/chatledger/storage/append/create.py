@@ -18,7 +18,7 @@ from chatledger.rules import Tip
 from chatledger.storage.append.guarded_write import Guard, GuardedWrite, Step, write_by_table
 from chatledger.storage.append.preflight import LOOK, Preflight, read_preflight
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.write import Plan, TryAgain, Written, at_once, guarded, tip_columns
+from chatledger.storage.append.write import Plan, TryAgain, Written, guarded, tip_columns
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window_request import END, branch_column
@@ -70,12 +70,14 @@ def create_thread(sql: WriteSql, request: AppendRequest) -> Preflight | None:
 
 
 def creating_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
-    """The append as one statement that creates the thread, for `read_created`. The plan is judged on `new_thread`."""
+    """The append as one statement that creates the thread, for `read_created`. The plan is judged on `new_thread`, and
+    has no values of kv.
+    """
     write = guarded(plan)
     write.guard = _guard(plain=plan.request.tenant.encryption is None)
     write.parameters |= _parameters(plan.request)
     write.parameters |= {"asked": branch_column(plan.request.branch), "ids": plan.request.message_ids}
-    return at_once(write, plan, _CREATED_OR_SEEN, _LOOK)
+    return write.at_once(_CREATED_OR_SEEN, _LOOK)
 
 
 def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Preflight | TryAgain:
@@ -145,7 +147,7 @@ def _insert_thread(*, plain: bool) -> str:
 
 _BRANCH_OF_MADE = f"{_BRANCH_COLUMNS} SELECT {_values(_BRANCH_VALUES, typed=True)} FROM made RETURNING 1"
 _LOOK = (Step("seen", LOOK.replace(":branch::int", ":asked::int")),)
-_CREATED_OR_SEEN = "SELECT (SELECT {moved} FROM tip), seen.* FROM (SELECT 1) AS one LEFT JOIN seen ON true"
+_CREATED_OR_SEEN = "SELECT (SELECT count(*) FROM tip), seen.* FROM (SELECT 1) AS one LEFT JOIN seen ON true"
 
 
 @lru_cache(maxsize=2)

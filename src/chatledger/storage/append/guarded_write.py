@@ -59,6 +59,10 @@ class Guard(NamedTuple):
     chain: str
     alone: tuple[str, ...]
 
+    def on(self, condition: str) -> Guard:
+        """The chain with one more condition, in the first part that changes a row, on which all others depend."""
+        return Guard(self.chain.replace(" RETURNING 1", f"{condition} RETURNING 1", 1), self.alone)
+
 
 UNGUARDED = Guard("", ())
 """For a write of rows whose thread the transaction holds. It is no one statement."""

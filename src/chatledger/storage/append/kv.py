@@ -4,6 +4,11 @@ A write may expect a version: it then writes nothing unless the stored value has
 returns no row, and its caller reads the stored version. In the statement of an append it has to undo the messages as
 well, so the statement then divides by zero, which `drivers/errors.py` reads as a conflict. The next attempt is a
 transaction. It writes the values one by one, and can say which of them conflicts.
+
+No key gets a version again. A new value begins at the clock, which may step back, and above the highest version of all
+values of the tenant that were deleted. What deletes values keeps that version, and no write does. An INSERT may have
+waited for the deletion of its key, so another statement of its transaction reads that version afterwards. This is why
+the one statement of an append only updates values: an append with a new key is a transaction.
 """
 
 from __future__ import annotations
@@ -76,16 +81,16 @@ def make_writes(kv: Mapping[str, JsonValue | Put]) -> tuple[KvWrite, ...]:
 
 _KEY = "tenant_id = :tenant AND kind = :kind AND scope_id = :scope_id AND namespace = :namespace AND key = :key"
 _VERSION = f"SELECT version FROM {{schema}}kv WHERE {_KEY}"
-_INTO = "INSERT INTO {schema}kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)"
-_OR_UPDATE = (
-    "ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE"
-    " SET value = excluded.value, version = s.version + 1, updated_at = excluded.updated_at RETURNING version"
+_DELETED = "(SELECT t.kv_version FROM {schema}tenants t WHERE t.tenant_id = :tenant)"
+_ABOVE_DELETED = (
+    f"UPDATE {{schema}}kv SET version = {_DELETED} + 1 WHERE {_KEY} AND version <= {_DELETED} RETURNING version"
 )
-_OR_NOTHING = "ON CONFLICT DO NOTHING RETURNING version"
+_INTO = "INSERT INTO {schema}kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)"
 _VALUES = "VALUES (:tenant, :kind, :scope_id, :namespace, :key, :value, :version, :now)"
 _ALONE = {
-    None: f"{_INTO} {_VALUES} {_OR_UPDATE}",
-    0: f"{_INTO} {_VALUES} {_OR_NOTHING}",
+    None: f"{_INTO} {_VALUES} ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE"
+    " SET value = excluded.value, version = s.version + 1, updated_at = excluded.updated_at RETURNING version",
+    0: f"{_INTO} {_VALUES} ON CONFLICT DO NOTHING RETURNING version",
     1: f"UPDATE {{schema}}kv SET value = :value, version = version + 1, updated_at = :now WHERE {_KEY}"
     " AND version = :expected RETURNING version",
 }
@@ -103,13 +108,30 @@ def store(sql: WriteSql, tenant: Tenant, place: KvPlace, write: KvWrite, now: da
         "now": sql.moment(now),
         "expected": write.expected,
     }
-    rows = sql.fetch(_ALONE[_form(write)], parameters)
+    rows = sql.fetch(_ALONE[None if write.expected is None else min(write.expected, 1)], parameters)
+    if rows and rows[0][0] == parameters["version"]:  # the value is new
+        rows = sql.fetch(_ABOVE_DELETED, parameters) or rows
     return rows[0][0] if rows else None
 
 
-def _form(write: KvWrite) -> int | None:
-    """The key of the statement that writes the value: None for any version, 0 for none, 1 for a certain one."""
-    return None if write.expected is None else min(write.expected, 1)
+def keeping(versions: str) -> str:
+    """The statement that keeps a version, if it is higher. `versions` selects the tenant and the version."""
+    return (
+        f"INSERT INTO {{schema}}tenants AS s (tenant_id, kv_version) {versions}"
+        " ON CONFLICT (tenant_id) DO UPDATE SET kv_version = excluded.kv_version"
+        " WHERE s.kv_version IS NULL OR s.kv_version < excluded.kv_version"
+    )
+
+
+KEEP_VERSION = keeping("VALUES (:tenant, :version)")
+
+
+def keep_version(sql: WriteSql, tenant: Tenant, version: int) -> None:
+    """After a deletion of values, of which `version` is the highest; 0 if there were none. A transaction that deletes
+    does it last, because all deletions of a tenant meet here.
+    """
+    if version:
+        sql.fetch(KEEP_VERSION, {"tenant": tenant.key, "version": version})
 
 
 def version_of(sql: WriteSql, tenant: Tenant, place: KvPlace, key: str) -> int:
@@ -140,45 +162,49 @@ def _encrypted(tenant: Tenant, place: KvPlace, writes: Sequence[KvWrite]) -> Seq
 
 # --- In the statement of an append, on PostgreSQL ---------------------------------------------------------------------
 
-Forms = tuple[int | None, ...]
-"""The statement that writes each value of an append."""
+Forms = tuple[bool, ...]
+"""For each value of an append, whether it expects a version."""
 
 
 def bind(tenant: Tenant, thread: str, writes: Sequence[KvWrite], now: datetime, parameters: dict[str, Any]) -> Forms:
     """Add the parameters of the writes. They are scalars: with arrays the statement would be planned at each call."""
     parameters["now"] = now
-    parameters["kv_version"] = to_microseconds(now)
     for index, (write, row) in enumerate(zip(writes, _encrypted(tenant, of_thread(thread), writes), strict=True)):
         parameters[f"kv{index}_key"], parameters[f"kv{index}_value"] = row
         if write.expected:
             parameters[f"kv{index}_expected"] = write.expected
-    return tuple([_form(write) for write in writes])
+    return tuple([bool(write.expected) for write in writes])
+
+
+_OF_THREAD = "tenant_id = :tenant AND kind = 'thread' AND scope_id = :thread AND namespace = ''"
 
 
 @lru_cache(maxsize=64)
 def steps(forms: Forms) -> tuple[Step, ...]:
     """A step for each value, `kv0`, `kv1` …"""
-    return tuple([Step(f"kv{index}", _text(index, form)) for index, form in enumerate(forms)])
+    return tuple([Step(f"kv{index}", _text(index, expects=expects)) for index, expects in enumerate(forms)])
 
 
-def _text(index: int, form: int | None) -> str:
-    if form == 1:
-        return (
-            f"UPDATE {{schema}}kv SET value = :kv{index}_value, version = version + 1, updated_at = :now"
-            " WHERE tenant_id = :tenant AND kind = 'thread' AND scope_id = :thread AND namespace = ''"
-            f" AND key = :kv{index}_key AND version = :kv{index}_expected{{guard}} RETURNING 1"
-        )
-    values = f":tenant::text, 'thread', :thread::text, '', :kv{index}_key::text, :kv{index}_value::text"
-    source = f"SELECT {values}, :kv_version::bigint, :now::timestamptz FROM tip"
-    return f"{_INTO} {source} {_OR_NOTHING if form == 0 else _OR_UPDATE}"
+def _text(index: int, *, expects: bool) -> str:
+    expected = f" AND version = :kv{index}_expected" if expects else ""
+    return (
+        f"UPDATE {{schema}}kv SET value = :kv{index}_value, version = version + 1, updated_at = :now"
+        f" WHERE {_OF_THREAD} AND key = :kv{index}_key{expected}{{guard}} RETURNING 1"
+    )
+
+
+@lru_cache(maxsize=64)
+def stored(forms: Forms) -> str:
+    """The condition of the guard that the values which expect no version are stored: those that do conflict if not."""
+    keys = [f":kv{index}_key" for index, expects in enumerate(forms) if not expects]
+    if not keys:
+        return ""
+    return f" AND (SELECT count(*) FROM {{schema}}kv WHERE {_OF_THREAD} AND key IN ({', '.join(keys)})) = {len(keys)}"
 
 
 def moved(forms: Forms) -> str:
-    """The number of tips that moved. If the tip moved and a value was not written, the statement divides by zero. A
-    value that expects no version is always written. If one expects a version, the statement counts all, so that
-    PostgreSQL writes them in the order of the keys.
+    """The number of tips that moved. If the tip moved and a value was not written, the statement divides by zero. It
+    counts all values, so that PostgreSQL writes them in the order of their keys.
     """
-    if forms.count(None) == len(forms):
-        return "count(*)"
     written = " + ".join(f"(SELECT count(*) FROM kv{index})" for index in range(len(forms)))
     return f"CASE WHEN count(*) = 0 THEN 0 ELSE count(*) / ({written} = {len(forms)})::int END"

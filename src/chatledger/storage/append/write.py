@@ -144,19 +144,17 @@ def write_values(sql: WriteSql, request: AppendRequest) -> None:
 
 def one_statement(plan: Plan, apart: bool = False) -> tuple[str, dict[str, Any]]:
     """The append as one statement on PostgreSQL, for `read_written`. `apart`: without the values of kv."""
-    return at_once(guarded(plan), plan, "SELECT {moved}, {touched} FROM tip", apart=apart)
+    write = guarded(plan)
+    if apart or not plan.request.kv:
+        return write.at_once(f"SELECT count(*), {touched(plan)} FROM tip")
+    forms = kv.bind(plan.request.tenant, plan.request.thread, plan.request.kv, plan.request.now, write.parameters)
+    write.guard = write.guard.on(kv.stored(forms))
+    return write.at_once(f"SELECT {kv.moved(forms)}, {touched(plan)} FROM tip", kv.steps(forms))
 
 
-def at_once(
-    write: GuardedWrite, plan: Plan, answer: str, more: Sequence[Step] = (), *, apart: bool = False
-) -> tuple[str, dict[str, Any]]:
-    """The write as one statement. `answer` counts the tips that it moved, and the threads that it touched."""
-    moved = "count(*)"
-    if plan.request.kv and not apart:
-        forms = kv.bind(plan.request.tenant, plan.request.thread, plan.request.kv, plan.request.now, write.parameters)
-        moved, more = kv.moved(forms), (*kv.steps(forms), *more)
-    touched = "(SELECT count(*) FROM touched)" if plan.touches else "0"
-    return write.at_once(answer.format(moved=moved, touched=touched), more)
+def touched(plan: Plan) -> str:
+    """What counts the threads that the one statement touched."""
+    return "(SELECT count(*) FROM touched)" if plan.touches else "0"
 
 
 def read_written(rows: Sequence[Row]) -> Written | TryAgain:

@@ -17,20 +17,41 @@ from chatledger.arguments import FUNCTION_OR_NONE, require
 from chatledger.errors import InvalidArgument, RunConflict, RunNotFound, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Deleted
+from chatledger.storage.append.kv import keep_version
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.repositories.counts import count_threads, rows_of
+from chatledger.storage.repositories.kv import delete_values
 from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.owned import owned_each
-from chatledger.storage.schema.tables import branches, feedback, messages, runs, threads, tool_calls, tool_results
+from chatledger.storage.schema.tables import branches, feedback, kv, messages, runs, threads, tool_calls, tool_results
 
 
 def delete_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> Deleted:
     """Raises ThreadNotFound."""
     hold_thread(sql, tenant, thread_id)
-    own = rows_of(tenant, lambda column: column == thread_id)
-    return Deleted(rows={table.name: sql.execute(delete(table).where(rows)).rowcount for table, rows in own})
+    return _delete_held(sql, tenant, [thread_id])
+
+
+def _delete_held(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str]) -> Deleted:
+    """Delete threads that the transaction holds."""
+    gone: Counter[str] = Counter()
+    highest = max([_delete_rows(sql, tenant, thread_id, gone) for thread_id in thread_ids], default=0)
+    keep_version(sql, tenant, highest)
+    return Deleted(rows=dict(gone))
+
+
+def _delete_rows(sql: WriteSql, tenant: Tenant, thread_id: str, gone: Counter[str]) -> int:
+    """Count the rows into `gone`, and return the highest version of the values."""
+    highest = 0
+    for table, rows in rows_of(tenant, lambda column: column == thread_id):
+        if table is kv:
+            count, highest = delete_values(sql, rows)
+        else:
+            count = sql.execute(delete(table).where(rows)).rowcount
+        gone[table.name] += count
+    return highest
 
 
 def delete_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Deleted:
@@ -133,12 +154,12 @@ def _moment(older_than: timedelta | datetime) -> datetime:
 
 
 def _delete_idle(sql: WriteSql, tenant: Tenant, thread_ids: Sequence[str], before: datetime) -> Deleted:
-    gone = []
+    idle = []
     for thread_id in thread_ids:
         try:
             hold_thread(sql, tenant, thread_id)
         except ThreadNotFound:  # somebody else was faster
             continue
         if is_idle(sql, tenant, thread_id, before):
-            gone.append(delete_thread(sql, tenant, thread_id))
-    return together(gone)
+            idle.append(thread_id)
+    return _delete_held(sql, tenant, idle)

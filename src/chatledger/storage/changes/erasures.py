@@ -28,6 +28,7 @@ from sqlalchemy import (
 from chatledger.errors import ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
+from chatledger.storage.append.kv import keep_version
 from chatledger.storage.changes.deletion import delete_thread, together
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
@@ -35,6 +36,7 @@ from chatledger.storage.lists.bounded import fetch_rows
 from chatledger.storage.lists.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.counts import count_threads
 from chatledger.storage.repositories.feedback import current_scores
+from chatledger.storage.repositories.kv import delete_values
 from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.secrets import find_secret, make_secret, new_secret, subjects_of
@@ -64,11 +66,14 @@ async def erase_all(scope: Scope, kind: ErasureKind, id_: str, *, keep_scores: b
     scores = sum(erasure.scores for erasure in gone)
 
     def finish(sql: WriteSql) -> Erasure:
-        values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
-        gone_rows = together([rows, values])
+        values, highest = delete_values(sql, _beside(tenant, kind, id_))
+        gone_rows = together([rows, Deleted(rows={kv.name: values})])
         if user_id is None:
-            return _bury(sql, tenant, kind, id_, gone_rows, scores)
-        return _erase_feedback(sql, tenant, user_id, gone_rows, scores, keep_scores)
+            erasure = _bury(sql, tenant, kind, id_, gone_rows, scores)
+        else:
+            erasure = _erase_feedback(sql, tenant, user_id, gone_rows, scores, keep_scores)
+        keep_version(sql, tenant, highest)
+        return erasure
 
     return await scope.write(finish, removes=True)
 

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 from chatledger.errors import InvalidArgument, LimitExceeded, TenantOnly, ThreadNotFound, VersionConflict
 from chatledger.models import KvValue, Page
 from chatledger.models.json import JsonValue
-from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, store, version_of
+from chatledger.storage.append.kv import KvPlace, KvWrite, keep_version, make_write, put, store, version_of
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.lists.bounded import FOUND, LARGEST, SIZE, fetch_rows, size_of, take
 from chatledger.storage.lists.cursors import read_cursor, to_page
@@ -202,13 +202,24 @@ def _hold(sql: WriteSql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | 
 
 def delete_value(sql: WriteSql, tenant: Tenant, place: KvPlace, key: str, expected: int | None) -> bool:
     _require_scope(sql, tenant, place)
-    statement = delete(kv).where(_of(tenant, place), kv.c.key == key)
+    statement = delete(kv).where(_of(tenant, place), kv.c.key == key).returning(kv.c.version)
     if expected is not None:
         statement = statement.where(kv.c.version == expected)
-    while not sql.execute(statement).rowcount:
+    while not (gone := sql.execute(statement).scalars().all()):
         version = version_of(sql, tenant, place, encode_key(key, "key"))
         if expected is not None and version != expected:
             raise VersionConflict("value", expected, version, key=key)
         if not version:
             return False
+    keep_version(sql, tenant, *gone)
     return True
+
+
+def delete_values(sql: WriteSql, which: ColumnElement[bool]) -> tuple[int, int]:
+    """Return how many values were deleted, and the highest version of them, for `keep_version`."""
+    count, highest = 0, 0
+    while (version := sql.execute(select(func.max(kv.c.version)).where(which)).scalar_one()) is not None:
+        highest = max(highest, version)
+        # One that somebody else wrote since has a higher version, and is looked at again.
+        count += sql.execute(delete(kv).where(which, kv.c.version <= version)).rowcount
+    return count, highest

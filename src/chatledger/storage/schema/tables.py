@@ -431,6 +431,7 @@ tenants = Table(
     Column("encrypted_at", Moment),  # since then only ledgers with keys write for the tenant
     Column("digest_secret", CodedText),  # keys the digests of content that is gone
     Column("tombstone_secret", CodedText),  # keys the tombstones; always in clear, because erasing needs no keys
+    Column("kv_version", BigInteger),  # the highest version of all values that were deleted
     PrimaryKeyConstraint("tenant_id"),
 )
 

@@ -25,11 +25,14 @@ ADDED: Mapping[str, tuple[str, ...]] = {
         "feedback.retracted_at",
     ),
     "0006": ("tenants.digest_secret", "tenants.tombstone_secret", "chatledger_version.encrypted_at"),
+    "0007": ("tenants.kv_version", "chatledger_version.database_id"),
 }  # fmt: skip
 """The tables, and the columns of older tables, that each revision adds."""
 _TOMBSTONES = frozenset({"erasures", "tenants.tombstone_secret"})
 """Without its secret, no tombstone is found."""
 _REMOVED = "branches.absent"
+_MADE_ANEW = frozenset({"chatledger_version.database_id"})
+"""A migration makes it, so nothing is lost."""
 
 
 class Allowed(NamedTuple):
@@ -69,7 +72,8 @@ def require_nothing_lost(connection: Connection, schema: str | None, current: st
 def queries(current: str, to: str, schema: str | None) -> dict[str, str]:
     """The queries that count what the way from revision `current` down to `to` discards, by table or column."""
     lowest = "" if to == "base" else to
-    names = [name for revision, added in ADDED.items() if lowest < revision <= current for name in added]
+    added_since = [name for revision, added in ADDED.items() if lowest < revision <= current for name in added]
+    names = [name for name in added_since if name not in _MADE_ANEW]
     apart = {_REMOVED, *_TOMBSTONES}  # they count by themselves, even if the whole table goes
     counted = [name for name in names if name in apart or "." not in name or name.partition(".")[0] not in names]
     return {name: _query(name, schema) for name in counted}

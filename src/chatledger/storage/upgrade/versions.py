@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Connection, bindparam, inspect, text
 from sqlalchemy.schema import CreateSchema
@@ -22,7 +23,7 @@ from chatledger.storage.schema.columns import Moment
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS, create_view
 
-HEAD = "0006"
+HEAD = "0007"
 """The revision of these tables: the newest under migrations/versions."""
 VERSION_TABLE = "chatledger_version"
 
@@ -133,10 +134,11 @@ def stamp(connection: Connection, schema: str | None) -> None:
     connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
     moment = Moment().compile(dialect=connection.dialect)
     connection.exec_driver_sql(
-        f"CREATE TABLE {table} (version_num VARCHAR(32) NOT NULL, encrypted_at {moment}, "
+        f"CREATE TABLE {table} (version_num VARCHAR(32) NOT NULL, encrypted_at {moment}, database_id TEXT, "
         f"CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num))"
     )
-    connection.execute(text(f"INSERT INTO {table} (version_num) VALUES (:head)"), {"head": HEAD})
+    row = {"head": HEAD, "id": uuid4().hex}
+    connection.execute(text(f"INSERT INTO {table} (version_num, database_id) VALUES (:head, :id)"), row)
 
 
 def _prefix(schema: str | None) -> str:

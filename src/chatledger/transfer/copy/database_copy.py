@@ -19,6 +19,7 @@ from sqlalchemy import Table
 
 from chatledger.errors import StorageError
 from chatledger.models import CopyReport, Progress
+from chatledger.storage.append.kv import KEEP_VERSION
 from chatledger.storage.schema.tables import (
     INSERTION_ORDER,
     erasures,
@@ -44,6 +45,7 @@ from chatledger.transfer.copy.parts import (
     delete_rows,
     far_unit,
     is_there,
+    keep_versions,
     select_rows,
 )
 from chatledger.transfer.copy.sides import DuplicateKey, NotUtf8, Side
@@ -152,6 +154,7 @@ class DatabaseCopy:
             raise StorageError(f"tenant {decode_text(tenant)!r} was erased; nothing of it is copied")
         erased = await self.named.tenant_erased()
         is_encrypted = await self._copy_facts(tenant, stones)
+        await self._copy_deleted_version(tenant)
         self.changes = RowChanges(keep_open_runs=self.keep_open_runs, encrypted=is_encrypted or recorded)
         await self._copy_tombstones(tenant)
         for part in PARTS:
@@ -197,7 +200,7 @@ class DatabaseCopy:
             stays = of_target is None or of_target[0] is not None or stones[1].any
             if self.writes and not stays:  # the tenant vanished, with its threads
                 async with self.target.writing(self.scope, self.source.identity):
-                    await self.target.run("DELETE FROM {schema}tenants WHERE tenant_id = :tenant", [{"tenant": tenant}])
+                    await self.target.run(_FORGET, [{"tenant": tenant}])
             return False
         at, digest, stone = of_source
         if of_target is not None:
@@ -220,6 +223,18 @@ class DatabaseCopy:
             )
         self.rows["tenants"] += 1
         return at is not None
+
+    async def _copy_deleted_version(self, tenant: str) -> None:
+        """The highest version of the values that were deleted: no copy lowers that of the target."""
+        if "tenants.kv_version" in self.source.lacking:
+            return
+        rows_of_both = [await side.fetch(_DELETED, {"tenant": tenant}) for side in (self.source.side, self.target)]
+        of_source, of_target = [rows[0][0] or 0 if rows else 0 for rows in rows_of_both]
+        if of_source > of_target and self.writes:
+            async with self.target.writing(self.scope, self.source.identity):
+                await self.target.run(KEEP_VERSION, [{"tenant": tenant, "version": of_source}])
+        elif of_source > of_target:
+            self._differs(f"{self._named_tenant()}: the versions of its deleted values")
 
     async def _facts(self, side: Side, tenant: str) -> Row | None:
         cells = ", ".join(cell(tenants.c[name], side.dialect, name) for name in _TENANT_COLUMNS)
@@ -468,6 +483,7 @@ class DatabaseCopy:
     async def _delete(self, part: CopiedPart, units: Iterable[Unit]) -> None:
         rows = [after(unit, self.tenant) for unit in units]
         if rows:
+            await self.target.run(keep_versions(part), rows)
             for table in reversed(part.tables):
                 await self.target.run(delete_rows(part, table), rows)
 
@@ -529,6 +545,8 @@ def _named_unit(part: CopiedPart, unit: Unit) -> str:
     return f"value {key!r}{of}" + (f" in namespace {namespace!r}" if namespace else "")
 
 
+_DELETED = "SELECT kv_version FROM {schema}tenants WHERE tenant_id = :tenant"
+_FORGET = "DELETE FROM {schema}tenants WHERE tenant_id = :tenant AND kv_version IS NULL"
 _NEVER = -(2**63)
 """Before every moment."""
 _KIND, _OWNER, _UPDATED_AT = places(kv, "kind", "scope_id", "updated_at")

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Column, Table
 
+from chatledger.storage.append.kv import keeping
 from chatledger.storage.schema.columns import CodedText, JsonText
 from chatledger.storage.schema.tables import INSERTION_ORDER, erasures, feedback, kept_scores, kv, tenants
 from chatledger.transfer.copy.cells import cell
@@ -162,6 +163,12 @@ def delete_rows(part: CopiedPart, table: Table) -> str:
         columns = ("scope_id", *part.key[1:])
     own += [f"{column} = :low_{letter}" for column, letter in zip(columns, "abc", strict=False)]
     return f"DELETE FROM {{schema}}{table.name} WHERE {' AND '.join(own)}"
+
+
+@lru_cache(maxsize=8)
+def keep_versions(part: CopiedPart) -> str:
+    """Before the values of a unit are deleted."""
+    return keeping(f"SELECT tenant_id, max(version) {delete_rows(part, kv).removeprefix('DELETE ')} GROUP BY tenant_id")
 
 
 def _place(part: CopiedPart, table: Table) -> tuple[tuple[str, ...], str, str]:

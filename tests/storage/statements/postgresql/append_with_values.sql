@@ -1,4 +1,4 @@
--- Sent when values of the thread are written together with a message.
+-- Sent when values of the thread that are stored already are written together with a message.
 WITH tip AS (
   UPDATE "chatledger".branches
   SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
@@ -12,6 +12,11 @@ WITH tip AS (
       FROM "chatledger".chatledger_version
       WHERE encrypted_at IS NOT NULL
     )
+    AND (
+      SELECT count(*)
+      FROM "chatledger".kv
+      WHERE tenant_id = $6 AND kind = 'thread' AND scope_id = $7 AND namespace = '' AND key IN ($10)
+    ) = 1
   RETURNING 1
 ),
 messages AS (
@@ -24,19 +29,18 @@ messages AS (
   FROM tip,
     (
       VALUES (
-        $14::text, $15::text, $16::text, $17::text, $18::text, $19::text, $20::int, $21::text, $22::boolean,
-        $23::text, $24::text, $25::text, $26::text, $27::text, $28::bigint, $29::text, $30::text,
-        $31::timestamptz
+        $13::text, $14::text, $15::text, $16::text, $17::text, $18::text, $19::int, $20::text, $21::boolean,
+        $22::text, $23::text, $24::text, $25::text, $26::text, $27::bigint, $28::text, $29::text,
+        $30::timestamptz
       )
     ) AS u
 ),
 kv0 AS (
-  INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-  SELECT $6::text, 'thread', $7::text, '', $10::text, $11::text, $12::bigint, $13::timestamptz
-  FROM tip
-  ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
-    version = s.version + 1, updated_at = excluded.updated_at
-  RETURNING version
+  UPDATE "chatledger".kv
+  SET value = $11, version = version + 1, updated_at = $12
+  WHERE tenant_id = $6 AND kind = 'thread' AND scope_id = $7 AND namespace = '' AND key = $10
+    AND EXISTS (SELECT FROM tip)
+  RETURNING 1
 )
-SELECT count(*), 0
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE count(*) / ((SELECT count(*) FROM kv0) = 1)::int END, 0
 FROM tip;

@@ -1125,120 +1125,9 @@ tip AS (
     $8::timestamptz
   FROM made
   RETURNING 1
-),
-runs AS (
-  INSERT INTO "chatledger".runs (tenant_id, thread_id, run_id, status, started_at)
-  SELECT $1::text, $2::text, u.*
-  FROM tip,
-    (
-      VALUES ($25::text, $26::text, $27::timestamptz)
-    ) AS u
-  ON CONFLICT DO NOTHING
-),
-messages AS (
-  INSERT INTO "chatledger".messages (
-    tenant_id, thread_id, branch, message_id, role, name, content_form, text, reasoning_form, call_count,
-    tool_call_id, is_error, run_id, format, residual, response_metadata, custom_data, seq, state, violations,
-    created_at
-  )
-  SELECT $1::text, $2::text, $11::int, u.*
-  FROM tip,
-    (
-      VALUES (
-        $28::text, $29::text, $30::text, $31::text, $32::text, $33::text, $34::int, $35::text, $36::boolean,
-        $37::text, $38::text, $39::text, $40::text, $41::text, $42::bigint, $43::text, $44::text,
-        $45::timestamptz
-      ),
-        (
-          $46::text, $47::text, $48::text, $49::text, $50::text, $51::text, $52::int, $53::text, $54::boolean,
-          $55::text, $56::text, $57::text, $58::text, $59::text, $60::bigint, $61::text, $62::text,
-          $63::timestamptz
-        ),
-        (
-          $64::text, $65::text, $66::text, $67::text, $68::text, $69::text, $70::int, $71::text, $72::boolean,
-          $73::text, $74::text, $75::text, $76::text, $77::text, $78::bigint, $79::text, $80::text,
-          $81::timestamptz
-        ),
-        (
-          $82::text, $83::text, $84::text, $85::text, $86::text, $87::text, $88::int, $89::text, $90::boolean,
-          $91::text, $92::text, $93::text, $94::text, $95::text, $96::bigint, $97::text, $98::text,
-          $99::timestamptz
-        ),
-        (
-          $100::text, $101::text, $102::text, $103::text, $104::text, $105::text, $106::int, $107::text,
-          $108::boolean, $109::text, $110::text, $111::text, $112::text, $113::text, $114::bigint, $115::text,
-          $116::text, $117::timestamptz
-        )
-    ) AS u
-),
-tool_calls AS (
-  INSERT INTO "chatledger".tool_calls (
-    tenant_id, thread_id, branch, seq, idx, call_id, name, arguments, arguments_form, extras
-  )
-  SELECT $1::text, $2::text, $11::int, u.*
-  FROM tip,
-    (
-      VALUES ($118::bigint, $119::int, $120::text, $121::text, $122::text, $123::text, $124::text),
-        ($125::bigint, $126::int, $127::text, $128::text, $129::text, $130::text, $131::text)
-    ) AS u
-),
-tool_results AS (
-  INSERT INTO "chatledger".tool_results (tenant_id, thread_id, branch, seq, call_branch, call_seq, call_idx)
-  SELECT $1::text, $2::text, $11::int, u.*
-  FROM tip,
-    (
-      VALUES ($132::bigint, $133::int, $134::bigint, $135::int),
-        ($136::bigint, $137::int, $138::bigint, $139::int)
-    ) AS u
-),
-kv0 AS (
-  INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-  SELECT $1::text, 'thread', $2::text, '', $18::text, $19::text, $20::bigint, $9::timestamptz
-  FROM tip
-  ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
-    version = s.version + 1, updated_at = excluded.updated_at
-  RETURNING version
-),
-kv1 AS (
-  INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-  SELECT $1::text, 'thread', $2::text, '', $21::text, $22::text, $20::bigint, $9::timestamptz
-  FROM tip
-  ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
-    version = s.version + 1, updated_at = excluded.updated_at
-  RETURNING version
-),
-seen AS (
-  SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL,
-    EXISTS (
-      SELECT 1
-      FROM "chatledger".tenants
-      WHERE tenant_id = $1 AND encrypted_at IS NOT NULL
-      UNION ALL
-      SELECT 1
-      FROM "chatledger".chatledger_version
-      WHERE encrypted_at IS NOT NULL
-    ), b.branch, b.lineage, b.stamp, b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq,
-    m.message_id, m.branch, m.seq
-  FROM "chatledger".threads t
-  LEFT JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
-    AND b.branch = coalesce($23::int, t.active_branch) AND ($3::text IS NULL OR t.user_id = $3::text)
-  LEFT JOIN "chatledger".branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id
-    AND f.branch = 1
-  LEFT JOIN LATERAL (
-    SELECT one.*
-    FROM unnest(CASE WHEN ($3::text IS NULL OR t.user_id = $3::text) THEN $24::text[] END) AS given (id),
-      LATERAL (
-        SELECT s.message_id, s.branch, s.seq
-        FROM "chatledger".messages s
-        WHERE s.tenant_id = $1::text AND s.thread_id = $2::text AND s.message_id = given.id
-        LIMIT 1
-      ) AS one
-  ) AS m ON true
-  WHERE t.tenant_id = $1::text AND t.thread_id = $2::text
 )
-SELECT (SELECT count(*) FROM tip), seen.*
-FROM (SELECT 1) AS one
-LEFT JOIN seen ON true;
+SELECT 1
+FROM tip;
 
 WITH tip AS (
   UPDATE "chatledger".branches
@@ -1253,6 +1142,11 @@ WITH tip AS (
       FROM "chatledger".chatledger_version
       WHERE encrypted_at IS NOT NULL
     )
+    AND (
+      SELECT count(*)
+      FROM "chatledger".kv
+      WHERE tenant_id = $6 AND kind = 'thread' AND scope_id = $7 AND namespace = '' AND key IN ($10)
+    ) = 1
   RETURNING 1
 ),
 messages AS (
@@ -1265,29 +1159,29 @@ messages AS (
   FROM tip,
     (
       VALUES (
-        $14::text, $15::text, $16::text, $17::text, $18::text, $19::text, $20::int, $21::text, $22::boolean,
-        $23::text, $24::text, $25::text, $26::text, $27::text, $28::bigint, $29::text, $30::text,
-        $31::timestamptz
+        $13::text, $14::text, $15::text, $16::text, $17::text, $18::text, $19::int, $20::text, $21::boolean,
+        $22::text, $23::text, $24::text, $25::text, $26::text, $27::bigint, $28::text, $29::text,
+        $30::timestamptz
       ),
         (
-          $32::text, $33::text, $34::text, $35::text, $36::text, $37::text, $38::int, $39::text, $40::boolean,
-          $41::text, $42::text, $43::text, $44::text, $45::text, $46::bigint, $47::text, $48::text,
-          $49::timestamptz
+          $31::text, $32::text, $33::text, $34::text, $35::text, $36::text, $37::int, $38::text, $39::boolean,
+          $40::text, $41::text, $42::text, $43::text, $44::text, $45::bigint, $46::text, $47::text,
+          $48::timestamptz
         ),
         (
-          $50::text, $51::text, $52::text, $53::text, $54::text, $55::text, $56::int, $57::text, $58::boolean,
-          $59::text, $60::text, $61::text, $62::text, $63::text, $64::bigint, $65::text, $66::text,
-          $67::timestamptz
+          $49::text, $50::text, $51::text, $52::text, $53::text, $54::text, $55::int, $56::text, $57::boolean,
+          $58::text, $59::text, $60::text, $61::text, $62::text, $63::bigint, $64::text, $65::text,
+          $66::timestamptz
         ),
         (
-          $68::text, $69::text, $70::text, $71::text, $72::text, $73::text, $74::int, $75::text, $76::boolean,
-          $77::text, $78::text, $79::text, $80::text, $81::text, $82::bigint, $83::text, $84::text,
-          $85::timestamptz
+          $67::text, $68::text, $69::text, $70::text, $71::text, $72::text, $73::int, $74::text, $75::boolean,
+          $76::text, $77::text, $78::text, $79::text, $80::text, $81::bigint, $82::text, $83::text,
+          $84::timestamptz
         ),
         (
-          $86::text, $87::text, $88::text, $89::text, $90::text, $91::text, $92::int, $93::text, $94::boolean,
-          $95::text, $96::text, $97::text, $98::text, $99::text, $100::bigint, $101::text, $102::text,
-          $103::timestamptz
+          $85::text, $86::text, $87::text, $88::text, $89::text, $90::text, $91::int, $92::text, $93::boolean,
+          $94::text, $95::text, $96::text, $97::text, $98::text, $99::bigint, $100::text, $101::text,
+          $102::timestamptz
         )
     ) AS u
 ),
@@ -1298,8 +1192,8 @@ tool_calls AS (
   SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($104::bigint, $105::int, $106::text, $107::text, $108::text, $109::text, $110::text),
-        ($111::bigint, $112::int, $113::text, $114::text, $115::text, $116::text, $117::text)
+      VALUES ($103::bigint, $104::int, $105::text, $106::text, $107::text, $108::text, $109::text),
+        ($110::bigint, $111::int, $112::text, $113::text, $114::text, $115::text, $116::text)
     ) AS u
 ),
 tool_results AS (
@@ -1307,19 +1201,18 @@ tool_results AS (
   SELECT $6::text, $7::text, $8::int, u.*
   FROM tip,
     (
-      VALUES ($118::bigint, $119::int, $120::bigint, $121::int),
-        ($122::bigint, $123::int, $124::bigint, $125::int)
+      VALUES ($117::bigint, $118::int, $119::bigint, $120::int),
+        ($121::bigint, $122::int, $123::bigint, $124::int)
     ) AS u
 ),
 kv0 AS (
-  INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-  SELECT $6::text, 'thread', $7::text, '', $10::text, $11::text, $12::bigint, $13::timestamptz
-  FROM tip
-  ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
-    version = s.version + 1, updated_at = excluded.updated_at
-  RETURNING version
+  UPDATE "chatledger".kv
+  SET value = $11, version = version + 1, updated_at = $12
+  WHERE tenant_id = $6 AND kind = 'thread' AND scope_id = $7 AND namespace = '' AND key = $10
+    AND EXISTS (SELECT FROM tip)
+  RETURNING 1
 )
-SELECT count(*), 0
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE count(*) / ((SELECT count(*) FROM kv0) = 1)::int END, 0
 FROM tip;
 
 WITH source AS (
@@ -1642,12 +1535,6 @@ tool_calls AS (
 SELECT count(*)
 FROM tip;
 
-INSERT INTO "chatledger".kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE SET value = excluded.value,
-  version = s.version + 1, updated_at = excluded.updated_at
-RETURNING version;
-
 WITH tip AS (
   UPDATE "chatledger".branches
   SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
@@ -1789,54 +1676,3 @@ WHERE b.tenant_id = $1 AND b.thread_id = $2
 ORDER BY b.branch <> (
   SELECT t.active_branch FROM "chatledger".threads t WHERE t.tenant_id = $1 AND t.thread_id = $2
 ), b.branch FOR UPDATE;
-
-WITH made AS (
-  INSERT INTO "chatledger".threads (
-    tenant_id, thread_id, user_id, title, metadata, rules, kind, created_at, active_at, active_branch
-  )
-  SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::timestamptz,
-    $9::timestamptz, 0
-  WHERE NOT EXISTS (
-    SELECT 1
-    FROM "chatledger".erasures e
-    WHERE e.tenant_id = $1 AND e.kind = 'thread'
-      AND e.subject IN (
-        $10::text,
-        (
-          SELECT encode(
-            sha256(
-              decode(substr(k.tombstone_secret, 129), 'hex')
-              || sha256(decode(substr(k.tombstone_secret, 1, 128), 'hex') || convert_to($10::text, 'UTF8'))
-            ), 'hex'
-          )
-          FROM "chatledger".tenants k
-          WHERE k.tenant_id = $1
-        )
-      )
-  )
-    AND NOT EXISTS (
-      SELECT 1 FROM "chatledger".threads WHERE tenant_id = $1 AND thread_id = $2
-    )
-    AND NOT EXISTS (
-      SELECT 1
-      FROM "chatledger".tenants
-      WHERE tenant_id = $1 AND encrypted_at IS NOT NULL
-      UNION ALL
-      SELECT 1
-      FROM "chatledger".chatledger_version
-      WHERE encrypted_at IS NOT NULL
-    )
-  ON CONFLICT DO NOTHING
-  RETURNING 1
-),
-tip AS (
-  INSERT INTO "chatledger".branches (
-    tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls, partial_seq, created_at
-  )
-  SELECT $1::text, $2::text, $11::int, $12::text, $13::bigint, $14::bigint, $15::text, $16::text, $17::bigint,
-    $8::timestamptz
-  FROM made
-  RETURNING 1
-)
-SELECT 1
-FROM tip;

@@ -1,4 +1,4 @@
--- Sent when values of the thread are written together with a message.
+-- Sent when values of the thread that are stored already are written together with a message.
 BEGIN IMMEDIATE;
 
 UPDATE branches

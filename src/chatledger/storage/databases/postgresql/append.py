@@ -157,6 +157,8 @@ class PostgresqlAppend:
         return until - 2 * self._connections.lock_wait
 
     async def _attempt(self, request: AppendRequest, progress: Progress, *, first: bool) -> Attempted | TryAgain:
+        if request.kv and any(write.expected == 0 for write in request.kv):
+            first = False  # a new value takes a transaction
         cached = self._tips.take(request) if first else None
         if cached is not None:
             plan = await _apart(request, plan_on_cached_tip, request, cached)
@@ -168,7 +170,7 @@ class PostgresqlAppend:
                         return written
                     return Attempted(appended(plan), preflight_after(plan, cached, written))
         seen = None
-        if first and cached is None and request.creation is not None and self.at_once:
+        if first and cached is None and request.creation is not None and self.at_once and not request.kv:
             created = await self._create(request, progress)
             if isinstance(created, (Attempted, TryAgain)):
                 return created
