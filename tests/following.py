@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any
 
-from chatledger import ChatMessage, Cursor, History, Ledger, Mark
+from chatledger import ChatMessage, Cursor, History, Ledger, Mark, TextPart, ThinkPart, ToolCall
 from chatledger.repositories.history import with_draft
-from chatledger.types import ThreadChange
+from chatledger.types import Piece, ThreadChange
 
 LONG = 30
 """Seconds after which a change that does not come is a failure."""
@@ -44,8 +45,12 @@ class Reader:
             assert not seqs or (seqs[-1] or 0) < change.seq, "a message came twice, or too late"
             self.messages.append(change.message)
         elif change.kind in ("grown", "completed", "revised"):
-            assert change.message is not None
-            self.messages[seqs.index(change.seq)] = change.message
+            at = seqs.index(change.seq)
+            message = change.message
+            if change.pieces is not None:
+                message = grown(self.messages[at], change.message, change.pieces)
+            assert message is not None
+            self.messages[at] = message
         elif change.kind == "retracted":
             self.messages = [message for message in self.messages if message.seq != change.seq]
         elif change.kind == "rewound":
@@ -62,13 +67,13 @@ class Reader:
             self.apply(change)
         return self.told[-1]
 
-    async def catch_up(self, ledger: Ledger) -> None:
+    async def catch_up(self, ledger: Ledger, *, deltas: bool = False) -> None:
         """Follow from the cursor until the reader has the stored history."""
         history = await ledger.messages.history(self.thread)
         if not self.has(history):
             async with (
                 asyncio.timeout(LONG),
-                aclosing(ledger.messages.follow(self.thread, cursor=self.cursor)) as changes,
+                aclosing(ledger.messages.follow(self.thread, cursor=self.cursor, deltas=deltas)) as changes,
             ):
                 async for change in changes:
                     self.apply(change)
@@ -77,3 +82,33 @@ class Reader:
 
     def has(self, history: History) -> bool:
         return self.messages == with_draft(history)
+
+
+def grown(message: ChatMessage, rest: ChatMessage | None, pieces: Sequence[Piece]) -> ChatMessage:
+    """The message with these pieces, as a client puts them together, and with what `rest` has beside words."""
+    words: dict[str, Any] = {name: getattr(message, name) for name in ("content", "reasoning", "tool_calls")}
+    for piece in pieces:
+        name, _, index = piece.at.partition(".")
+        if not index:
+            (part,) = words[name] if isinstance(words[name], list) else [None]
+            words[name] = (words[name] or "" if part is None else part.text) + piece.text
+            continue
+        if isinstance(words[name], str):
+            words[name] = [TextPart(text=words[name]) if name == "content" else ThinkPart(text=words[name])]
+        words[name] = list(words[name] or ())
+        _put(words[name], int(index), piece)
+    rest = rest or message
+    return rest.model_copy(update={name: value or getattr(rest, name) for name, value in words.items()})
+
+
+def _put(values: list[Any], index: int, piece: Piece) -> None:
+    if index == len(values):
+        values.append(piece.part or piece.call)
+        return
+    value = values[index]
+    if isinstance(value, ToolCall):
+        assert not isinstance(value.arguments, dict)
+        values[index] = value.model_copy(update={"arguments": (value.arguments or "") + piece.text})
+    else:
+        signed = {"signature": piece.signature} if piece.signature is not None else {}
+        values[index] = value.model_copy(update={"text": value.text + piece.text, **signed})

@@ -12,13 +12,17 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, Pace, ReasoningDelta
 from chatledger.repositories import scope_of
 from chatledger.server import ServerLimits, create_app
+from chatledger.server.answers.event_stream import EncodedOnce
 from chatledger.server.state import State
 from chatledger.storage.changes.removal import rewind_to
+from chatledger.storage.databases import poller
 from chatledger.storage.repositories.branches import fork_at
+from chatledger.types import ThreadChange
 from tests.conftest import Database
+from tests.following import Reader
 from tests.server.conftest import by_header, client_of, json_of, listening, serving, until
 
 LONG = 30
@@ -120,6 +124,61 @@ async def test_a_stream_is_resumed_at_another_server(database: Database) -> None
             async with following(second.url, f"?cursor={mark}", **{"Last-Event-ID": events.last or ""}) as resumed:
                 await write("4")
                 assert await resumed.take(2) == ["appended 3", "appended 4"]
+
+
+TEXT = "Regen in Tōkyō 東京 🌧, und \u2028\x85\r\n\ud800. "
+
+
+async def test_a_draft_comes_in_pieces_to_whichever_server_a_reader_goes(database: Database) -> None:
+    """The reader leaves after each event. What it puts together is what is stored, and no character came twice."""
+    async with database.open() as ledger, ledger.begin() as tx:
+        await tx.messages.append("t", [said("0")], create=True)
+    async with database.open() as ledger:
+        reader = await Reader.of(ledger, "t")
+        with serving(database.url) as first, serving(database.url) as second:
+            async with ledger.messages.stream("t") as draft:
+                for number, piece in enumerate(["", *[TEXT] * 5, ReasoningDelta(text=TEXT, signature="s")]):
+                    await draft.feed(piece)
+                    await draft.flush()
+                    await read_one(reader, (first, second)[number % 2].url)
+                await draft.complete()
+            await read_one(reader, second.url)
+        history = await ledger.messages.history("t")
+    assert reader.has(history)
+    pieces = [piece for change in reader.told for piece in change.pieces or ()]
+    assert repr(pieces).count("Regen") == 6
+    assert [change.kind for change in reader.told] == ["appended", *["grown"] * 6, "completed"]
+
+
+async def read_one(reader: Reader, url: str) -> None:
+    async with following(url, "?deltas=true", **{"Last-Event-ID": reader.cursor or ""}) as events:
+        kind, fields = await events.next()
+        fields.get("message", {}).pop("text", None)  # of a whole message, beside its content
+        reader.apply(ThreadChange(kind=kind, cursor=events.last, thread_id="t", **{"branch": 0, **fields}))
+
+
+async def test_a_text_of_twenty_thousand_characters_costs_little_more_than_itself(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poller, "INTERVAL", 0.01)
+    for unit in ("It is sunny. ", "東京は晴れです。"):
+        text = (unit * 20_000)[:20_000]
+        async with sqlite_database.open() as ledger:
+            await ledger.messages.append(unit, [said("?")], create=True)
+            mark = (await ledger.messages.history(unit)).mark
+            changes = ledger.messages.follow(unit, cursor=mark, deltas=True)
+            async with ledger.messages.stream(unit, pace=Pace(interval=3_600, lease=7_200)) as draft:
+                told = [await anext(changes)]
+                for start in range(0, len(text), 400):
+                    await draft.feed(text[start : start + 400])
+                    await draft.flush()
+                    told.append(await anext(changes))
+            told.append(await anext(changes))
+            await changes.aclose()
+        assert [change.kind for change in told] == ["appended", *["grown"] * 50, "completed"]
+        assert max(len(change.cursor) for change in told) <= 28
+        events = [await EncodedOnce().of(change, deltas=True).read() for change in told]
+        assert sum(map(len, events)) <= 1.35 * len(text.encode())
 
 
 async def test_a_reader_without_a_place_gets_what_happens_from_now_on(ledger: Ledger) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from chatledger.models.base import Model, UtcDatetime
-from chatledger.models.messages import ChatMessage
+from chatledger.models.base import Model, Text, UtcDatetime
+from chatledger.models.messages import ChatMessage, ToolCall
+from chatledger.models.parts import Part
 from chatledger.models.windows import Cursor
 
 ChangeKind: TypeAlias = Literal["revised", "retracted", "popped"]
@@ -33,6 +34,24 @@ ThreadChangeKind: TypeAlias = Literal["appended", "grown", "completed", "revised
 """What happened on the active branch. ThreadChange explains each word."""
 
 
+class Piece(Model):
+    """What a message that is being written grew by at one place: more text, or a part or a call that begins there."""
+
+    at: str
+    """The place: `content` if that is a text, or `content.0`, its first part; so are `reasoning`, `reasoning.0` and
+    `tool_calls.0`. The text of a call is its arguments. A content that was a text becomes the first part, or a lone
+    part the text, when a piece comes for the other form.
+    """
+    text: Text = ""
+    """What follows the text there."""
+    signature: Text | None = None
+    """The signature that ends the reasoning there."""
+    part: Part | None = None
+    """A part that begins there, with its words so far."""
+    call: ToolCall | None = None
+    """A call that begins there, with its arguments so far."""
+
+
 class ThreadChange(Model):
     """One change of the active branch of a thread, from `messages.follow`. A reader that applies the changes in their
     order to the history that it began with always has the history of the active branch.
@@ -50,6 +69,9 @@ class ThreadChange(Model):
     A change has the message as it is stored when the change is read. If a message is removed before it is read, only
     the removal is reported. So a removal may be of a message that the reader never had, and a message that grows or is
     completed may be one that the reader left out.
+
+    With `deltas=True`, a message that grows or is completed comes in `pieces`: those that follow what the reader has.
+    If that is no longer the beginning of the message, as after a restart or a redaction, the whole message comes.
     """
 
     kind: ThreadChangeKind
@@ -65,7 +87,11 @@ class ThreadChange(Model):
     message_id: str | None = None
     """The id of the message; None for `rewound` and `activated`."""
     message: ChatMessage | None = None
-    """The message as it is stored now; None for `retracted`, `rewound` and `activated`."""
+    """The message as it is stored now; None for `retracted`, `rewound` and `activated`. Beside pieces it is None while
+    the message grows, and without its content, reasoning and calls when it is completed.
+    """
+    pieces: list[Piece] | None = None
+    """What the message grew by, in order; None where `message` is whole."""
 
 
 ErasureKind: TypeAlias = Literal["thread", "user", "tenant"]

@@ -18,7 +18,7 @@ from chatledger.errors import ChatLedgerError
 from chatledger.models import ChatMessage, Feedback, Run, ToolCall
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage
-from chatledger.storage.lists.pieces import Piece, fetch_pieces
+from chatledger.storage.lists.pieces import Interval, fetch_pieces
 from chatledger.storage.repositories.feedback import current_scores, select_scores
 from chatledger.storage.rows.decode_messages import decode_each, is_damage
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
@@ -213,7 +213,7 @@ def _read(
     if condition is not None:
         conditions.append(condition)
     rest = _OF_RUN + (f"WHERE {' AND '.join(conditions)}" if conditions else "")
-    pieces = [Piece(encode_text(thread.thread_id), *segment) for thread, segment in batch]
+    pieces = [Interval(encode_text(thread.thread_id), *segment) for thread, segment in batch]
     columns = ("x.agent", "x.model", "thread_id", "branch", *MESSAGE_COLUMNS)
     rows = fetch_pieces(sql, tenant, "messages", columns, pieces, rest, parameters)
     names = {(row[2], row[3], row[_SEQ + 3]): row[:2] for row in rows}
@@ -253,7 +253,7 @@ def _conditions(sql: WriteSql, chosen: Chosen) -> tuple[list[str], dict[str, Any
 
 
 def _decode(
-    sql: WriteSql, tenant: Tenant, pieces: Sequence[Piece], rows: Sequence[Row], note: Note
+    sql: WriteSql, tenant: Tenant, pieces: Sequence[Interval], rows: Sequence[Row], note: Note
 ) -> dict[str, list[ChatMessage]]:
     """The messages of the rows (thread_id, branch, *MESSAGE_COLUMNS) by thread, in the order of seq."""
     forms = [tuple(row[place] for place in _FORMS) for row in rows]
@@ -295,14 +295,14 @@ def _read_results(
     """The results of the calls of a batch on the active branches, by thread, branch, seq and index of the call."""
     places: dict[tuple[str, int, int], tuple[str | None, int, int, int]] = {}
     own = {encode_text(thread.thread_id): thread for thread, _ in batch}
-    calling = [Piece(encode_text(thread.thread_id), *segment) for thread, segment in batch]
+    calling = [Interval(encode_text(thread.thread_id), *segment) for thread, segment in batch]
     for row in fetch_pieces(sql, tenant, "tool_results", _RESULT, calling, place=("call_branch", "call_seq")):
         thread = own[row[0]]
         if any(segment.branch == row[4] and segment.first <= row[5] <= segment.last for segment in thread.segments):
             places[row[0], row[4], row[5]] = (thread.thread_id, *row[1:4])
     if not places:
         return {}
-    pieces = [Piece(thread, branch, seq, seq) for thread, branch, seq in places]
+    pieces = [Interval(thread, branch, seq, seq) for thread, branch, seq in places]
     rows = fetch_pieces(sql, tenant, "messages", ("thread_id", "branch", *MESSAGE_COLUMNS), pieces)
     return {
         places[key, message.branch or 0, message.seq or 0]: message

@@ -474,7 +474,9 @@ class MessageRepository:
                 return
             page = await self.history(thread_id, Oldest(PAGE, after=page.next_cursor))
 
-    def follow(self, thread_id: str, *, cursor: Cursor | Mark | None = None) -> AsyncGenerator[ThreadChange, None]:
+    def follow(
+        self, thread_id: str, *, cursor: Cursor | Mark | None = None, deltas: bool = False
+    ) -> AsyncGenerator[ThreadChange, None]:
         """Yield each change of the active branch of a thread, once and in order, whichever process writes it. The
         iteration ends only by an error, or when the caller leaves it.
 
@@ -488,6 +490,9 @@ class MessageRepository:
         of a message that the branch shares with another. Without `cursor` it begins when it is first iterated. A
         redaction and an output are no changes.
 
+        With `deltas`, a message that is being written comes as the `pieces` that it grew by: see ThreadChange. Any
+        cursor serves with and without.
+
         One statement every 250 ms asks for all threads that this process follows, or for those of one tenant under row-
         level security and on Citus. Only a thread that changed is read, once for all followers at the same position. A
         follower buffers at most 100 changes or 8 MiB while its caller is busy, and then reads on. While the database is
@@ -499,11 +504,13 @@ class MessageRepository:
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, cursor=cursor)
+        require(BOOL, deltas=deltas)
         if self._scope.guard is None:
             raise StorageError("a transaction sees no changes of others: follow the thread through the ledger")
         self._scope.guard.reading()
         window = Asked.of(self._scope.tenant, thread_id)
-        return follow(self._scope, window, None if cursor is None else read_start(cursor, window.thread))
+        start = None if cursor is None else read_start(cursor, window.thread)
+        return follow(self._scope, window, start, deltas=deltas)
 
     async def get(self, thread_id: str, message_id: str) -> ChatMessage:
         """The message with that id, on any branch. Raises ThreadNotFound and MessageNotFound."""

@@ -1,13 +1,14 @@
 """A message that streams in only grows: what a reader saw of it stays where it was, to the end.
 
 A place is a part of the content or of the reasoning, or a call. At each split of a response, each write on the way and
-the end extend the text of every place that was there, or leave it.
+the end extend the text of every place that was there, or leave it. So a follower with deltas gets pieces alone, and
+puts the message together from them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import pairwise, permutations
 from json import loads
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from chatledger.formats.streams import ResponseEvents
 from chatledger.models import Part
 from chatledger.models.json import dumps
 from chatledger.repositories.history import with_draft
+from chatledger.storage.follow.words import pieces_after, without_words, words_of
+from tests.following import grown
 from tests.formats.streams import split_anthropic, split_chat, split_responses
 from tests.formats.streams.reading import Cut, Object
 from tests.formats.streams.test_coverage import ITEMS, item_of
@@ -148,11 +151,40 @@ for order in ORDERS:
 async def test_a_message_that_streams_in_only_grows(tmp_path: Path, name: str) -> None:
     provider, events = RESPONSES[name]
     async with Ledger.open(tmp_path / "ledger.db", migrate=True) as ledger:
-        changes, seen = await streamed(ledger, provider, events)
+        seen = await streamed(ledger, provider, events)
+    changes = [one for before, after in pairwise(map(places, seen)) for one in changed(before, after)]
     if len(messages_of(provider, events)) > 1:  # the end puts what follows the first into messages of its own
         changes = [one for one in changes if not one.endswith("-> None")]
     assert changes == []
-    assert seen or name == "anthropic, nothing"
+    assert len(seen) > 1 or name == "anthropic, nothing"
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+async def test_pieces_put_the_message_together(tmp_path: Path, name: str) -> None:
+    """Each state grows by pieces out of the one before, and the last one out of the first."""
+    provider, events = RESPONSES[name]
+    async with Ledger.open(tmp_path / "ledger.db", migrate=True) as ledger:
+        seen = await streamed(ledger, provider, events)
+    if len(seen) > 1 and not is_begun_by(seen[-2], seen[-1]):
+        assert pieces_after(seen.pop(), words_of(seen[-1])) is None
+    for before, after in [*pairwise(seen), (seen[0], seen[-1])] if seen else []:
+        pieces = pieces_after(after, words_of(before))
+        assert pieces is not None
+        assert after == grown(before, without_words(after), pieces)
+
+
+def is_begun_by(before: ChatMessage, end: ChatMessage) -> bool:
+    """Else the end comes whole: its arguments are an object, a part or a call has other fields of its own, or it is the
+    first of several messages.
+    """
+    objects = any(isinstance(call.arguments, dict) for call in end.tool_calls or ())
+    return not objects and changed(places(before), places(end)) == [] and extras_of(before) == extras_of(end)
+
+
+def extras_of(message: ChatMessage) -> list[object]:
+    parts = [value for value in (message.content, message.reasoning) if isinstance(value, list)]
+    of_calls = [call.model_dump(exclude={"arguments"}) for call in message.tool_calls or ()]
+    return [getattr(part, "extras", None) for value in parts for part in value] + of_calls
 
 
 def messages_of(provider: str, events: list[Object]) -> Sequence[ChatMessage]:
@@ -162,20 +194,17 @@ def messages_of(provider: str, events: list[Object]) -> Sequence[ChatMessage]:
     return stream.response()[0]
 
 
-async def streamed(ledger: Ledger, provider: Any, events: list[Object]) -> tuple[list[str], Places]:
-    """What changed for a reader who looks after each event and at the end, and what he sees at last."""
+async def streamed(ledger: Ledger, provider: Any, events: list[Object]) -> list[ChatMessage]:
+    """What a reader sees who looks after each event and at the end."""
     await ledger.threads.create("t", rules="lenient")
-    seen: Places = {}
-    changes: list[str] = []
+    seen: list[ChatMessage] = []
     async with ledger.messages.stream("t", format=provider, pace=Pace(interval=3_600, lease=7_200)) as draft:
         for event in events:
             await draft.feed(event)
             await draft.flush()
-            changes, seen = await _look(ledger, changes, seen)
-    return await _look(ledger, changes, seen)
+            seen += await _look(ledger)
+    return seen + await _look(ledger)
 
 
-async def _look(ledger: Ledger, changes: list[str], seen: Places) -> tuple[list[str], Places]:
-    history = with_draft(await ledger.messages.history("t"))
-    now = places(history[0]) if history and history[0].role == "assistant" else {}
-    return changes + changed(seen, now), now
+async def _look(ledger: Ledger) -> list[ChatMessage]:
+    return with_draft(await ledger.messages.history("t"))[:1]

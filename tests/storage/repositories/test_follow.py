@@ -126,10 +126,11 @@ async def changes_of(writer: Ledger) -> AsyncIterator[str]:
     yield "activated appended"
 
 
-async def test_each_kind_of_change_is_reported_once_and_in_order(ledger: Ledger, writer: Ledger) -> None:
+@pytest.mark.parametrize("deltas", [False, True])
+async def test_each_kind_of_change_is_reported_once_and_in_order(ledger: Ledger, writer: Ledger, deltas: bool) -> None:
     """A reader may go on from each change on, and from the history of each state: it comes to the same end."""
     reader, others = await Reader.of(ledger, "t"), []
-    async with aclosing(ledger.messages.follow("t", cursor=reader.cursor)) as changes:
+    async with aclosing(ledger.messages.follow("t", cursor=reader.cursor, deltas=deltas)) as changes:
         async for kinds in changes_of(writer):
             for kind in kinds.split():
                 await reader.hear(changes, kind)
@@ -137,8 +138,9 @@ async def test_each_kind_of_change_is_reported_once_and_in_order(ledger: Ledger,
             assert reader.has(await writer.messages.history("t"))
             others.append(await Reader.of(writer, "t"))
     assert {change.kind for change in reader.told} == set(get_args(ThreadChangeKind))
+    assert [change.pieces is not None for change in reader.told if change.kind == "grown"] == [deltas] * 2
     for other in others:
-        await other.catch_up(writer)
+        await other.catch_up(writer, deltas=deltas)
         assert other.has(await ledger.messages.history("t"))
 
 

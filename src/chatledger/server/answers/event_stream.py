@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 from weakref import WeakValueDictionary
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from chatledger.models import ThreadChange
+from chatledger.models import ChatMessage, Piece, ThreadChange
 from chatledger.models.weight import apart
-from chatledger.server.answers.json_response import to_json
+from chatledger.server.answers.json_response import to_json, to_utf8
 from chatledger.server.methods import ONLY_HEAD
 
 PING = 15.0
@@ -46,8 +47,9 @@ class EventStream(StreamingResponse):
 class EncodedEvent:
     """A change as an event, for as long as a stream sends it."""
 
-    def __init__(self, change: ThreadChange) -> None:
+    def __init__(self, change: ThreadChange, *, deltas: bool) -> None:
         self.change = change
+        self._write = (lambda: to_utf8(_in_short(change))) if deltas else (lambda: to_json(change).encode())
         self._encoding = asyncio.create_task(self._encode())
 
     async def read(self) -> bytes:
@@ -55,8 +57,26 @@ class EncodedEvent:
 
     async def _encode(self) -> bytes:
         change = self.change
-        data = await apart(lambda: to_json(change), change.message)
+        data = await apart(self._write, change.message, change.pieces)
         return event_of(data, event=change.kind, id=change.cursor)
+
+
+def _in_short(change: ThreadChange) -> dict[str, Any]:
+    """What the name and the id of an event do not say already, without empty fields."""
+    fields: dict[str, Any] = {"seq": change.seq}
+    if change.kind == "activated":
+        fields["branch"] = change.branch
+    if change.kind == "retracted":
+        fields["message_id"] = change.message_id
+    if change.message is not None:
+        fields["message"] = change.message if change.pieces is None else _filled(change.message)
+    if change.pieces is not None:
+        fields["pieces"] = [_filled(piece) for piece in change.pieces]
+    return fields
+
+
+def _filled(model: Piece | ChatMessage) -> dict[str, Any]:
+    return {name: value for name, value in model if value not in (None, "")}
 
 
 class EncodedOnce:
@@ -65,14 +85,14 @@ class EncodedOnce:
     def __init__(self) -> None:
         self._sent: WeakValueDictionary[int, EncodedEvent] = WeakValueDictionary()
 
-    def of(self, change: ThreadChange) -> EncodedEvent:
+    def of(self, change: ThreadChange, *, deltas: bool) -> EncodedEvent:
+        """Streams with deltas and without do not read together."""
         event = self._sent.get(id(change))
         if event is None:  # the entry holds its change, so that no other object has the number
-            event = self._sent[id(change)] = EncodedEvent(change)
+            event = self._sent[id(change)] = EncodedEvent(change, deltas=deltas)
         return event
 
 
-def event_of(data: str, **fields: str) -> bytes:
+def event_of(data: bytes, **fields: str) -> bytes:
     """The event with these fields; `data` is JSON, which has no lines."""
-    lines = [*(f"{name}: {value}" for name, value in fields.items()), f"data: {data}", "", ""]
-    return "\n".join(lines).encode()
+    return "".join(f"{name}: {value}\n" for name, value in fields.items()).encode() + b"data: " + data + b"\n\n"

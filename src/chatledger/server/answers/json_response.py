@@ -59,6 +59,19 @@ def to_json(content: Any) -> str:
         return json.dumps(plain(content), separators=(",", ":"))
 
 
+def to_utf8(content: Any) -> bytes:
+    """As `to_json`, with each character as it is, but for half of a surrogate pair, and for what some clients take for
+    the end of a line.
+    """
+    try:
+        text = _UTF8.encode(content)
+    except ValueError:
+        text = json.dumps(plain(content), ensure_ascii=False, separators=(",", ":"))
+    for end in _LINE_ENDS:
+        text = text.replace(end, f"\\u{ord(end):04x}")
+    return text.encode("utf-8", "backslashreplace")
+
+
 def plain(content: Any) -> Any:
     """The JSON value of models, in which NaN and the infinities are null."""
     return json.loads(json.dumps(content, default=_plain), parse_constant=lambda name: None)
@@ -83,3 +96,5 @@ def _plain(value: Any) -> Any:
 
 
 _WRITER = json.JSONEncoder(allow_nan=False, default=_plain, separators=(",", ":"))
+_LINE_ENDS = "\x85\u2028\u2029"
+_UTF8 = json.JSONEncoder(allow_nan=False, ensure_ascii=False, default=_plain, separators=(",", ":"))

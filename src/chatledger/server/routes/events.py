@@ -28,10 +28,11 @@ _RETRY = 1_000
 
 
 class _Stream(NamedTuple):
-    """The cursor after which a stream starts, and the changes since."""
+    """The cursor after which a stream starts, the changes since, and whether a draft comes in pieces."""
 
     start: str
     changes: AsyncGenerator[ThreadChange]
+    deltas: bool
 
 
 async def _open(
@@ -42,12 +43,15 @@ async def _open(
     cursor: Annotated[
         str | None, Query(description="The mark of the messages that the client has, or the cursor of a change.")
     ] = None,
+    deltas: Annotated[
+        bool, Query(description="Send the pieces that a message grows by, in UTF-8, in place of the whole message.")
+    ] = False,
     last_event_id: Annotated[str | None, Header(description="The id of the last event; a browser sends it.")] = None,
 ) -> AsyncIterator[_Stream]:
     """Runs before the response begins, so a missing thread is a 404 and a wrong cursor a 400. Counts the streams."""
     await ledger.threads.get(thread_id)
     start = Cursor(last_event_id or cursor or (await ledger.branches.get(thread_id)).mark)
-    stream = _Stream(start, ledger.messages.follow(thread_id, cursor=start))
+    stream = _Stream(start, ledger.messages.follow(thread_id, cursor=start, deltas=deltas), deltas)
     if state.streams[caller] >= state.limits.caller_streams or state.streams.total() >= state.limits.streams:
         detail = "the server has as many open event streams as it allows, in all or of one caller; try again later"
         raise HTTPException(503, detail, {"Retry-After": "5"})
@@ -62,7 +66,9 @@ async def _open(
 async def follow_thread(request: Request, state: Shared, stream: Annotated[_Stream, Depends(_open)]) -> EventStream:
     """Each change of the active branch, once and in order, whichever process writes it. The name of an event is the
     kind of the change, its data a ThreadChange, and its id the cursor after the change. The first event has only an id,
-    the cursor after which the stream starts. The stream ends when the server stops, after an hour, or up to 15 seconds
+    the cursor after which the stream starts. With `deltas`, the data has the `seq`, and the `message`, `message_id` or
+    `branch` that the kind needs; a message that grows comes as `pieces`, and one that is completed as the last of them
+    beside the other fields of the message. The stream ends when the server stops, after an hour, or up to 15 seconds
     after the token changed. Then connect again with the last id, to this server or another one. A stream whose token
     was withdrawn ends with an event `problem`, as one whose thread is gone.
     """
@@ -79,11 +85,11 @@ async def _events(request: Request, state: State, stream: _Stream) -> AsyncGener
             aclosing(_with_pauses(lambda: _next(changes, state, watch, end))) as events,
         ):
             async for change in events:
-                yield COMMENT if change is None else await state.encoded.of(change).read()
+                yield COMMENT if change is None else await state.encoded.of(change, deltas=stream.deltas).read()
         if watch.problem is not None:
-            yield event_of(to_json(watch.problem), event="problem")
+            yield event_of(to_json(watch.problem).encode(), event="problem")
     except ChatLedgerError as error:  # the status is sent already
-        yield event_of(to_json(body_of(error)), event="problem")
+        yield event_of(to_json(body_of(error)).encode(), event="problem")
 
 
 async def _with_pauses(

@@ -6,8 +6,9 @@ lost on the way (a connection, a hint, the process) is only late.
 
 Positions of a branch never move and are never used again, so the position on the followed branch says which messages
 and which changes were told. Two things change without a position there: a message that is still being written, of which
-the follower remembers a checksum, and a message that another branch stores. A revision of that takes a position of the
-other branch, so the follower remembers how far it has read each branch that its own one rests on.
+the follower remembers how much it has told and a checksum of it, and a message that another branch stores. A revision
+of that takes a position of the other branch, so the follower remembers how far it has read each branch that its own one
+rests on.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from chatledger.models import ChatMessage, ThreadChange, ThreadChangeKind
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.databases.states import State
 from chatledger.storage.drivers.sql import Row, WriteSql
-from chatledger.storage.follow.follow_cursor import Position, Read, checksum
+from chatledger.storage.follow.follow_cursor import Position, Read, check_of
+from chatledger.storage.follow.words import Words, pieces_after, without_words, words_of
 from chatledger.storage.history.path import Path, cut, load_path, load_range, read_path, stands_on
 from chatledger.storage.history.row_sizes import fitting, sizes_between
 from chatledger.storage.history.turns import load_history
@@ -48,7 +50,9 @@ _PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Seconds until the next attempt while the database is away."""
 
 
-async def follow(scope: Scope, window: Window, start: Position | Read | None) -> AsyncGenerator[ThreadChange, None]:
+async def follow(
+    scope: Scope, window: Window, start: Position | Read | None, *, deltas: bool
+) -> AsyncGenerator[ThreadChange, None]:
     """Raises ThreadNotFound, also once the thread is gone, BranchNotFound, InvalidCursor, and StorageError for an error
     that will not pass.
     """
@@ -56,9 +60,9 @@ async def follow(scope: Scope, window: Window, start: Position | Read | None) ->
     scope.guard.poller()  # before the first read: a hint that comes between that and the first wait counts
     at, failures = start, 0
     while True:
-        read = partial(_read, scope, window, at)
+        read = partial(_read, scope, window, at, deltas)
         try:
-            look, since = await scope.guard.poller().reads.read((window.tenant, window.thread, at), read)
+            look, since = await scope.guard.poller().reads.read((window.tenant, window.thread, at, deltas), read)
             failures = 0
         except StorageError as error:
             if not error.retryable:
@@ -73,10 +77,10 @@ async def follow(scope: Scope, window: Window, start: Position | Read | None) ->
             await scope.guard.poller().moved((window.tenant, window.thread), look.state, since)
 
 
-async def _read(scope: Scope, window: Window, at: Position | Read | None) -> tuple[Look, float]:
+async def _read(scope: Scope, window: Window, at: Position | Read | None, deltas: bool) -> tuple[Look, float]:
     """The next changes, and the time before they were read."""
     since = time.monotonic()
-    return await scope.read(partial(read_changes, window=window, start=at), snapshot=True), since
+    return await scope.read(partial(read_changes, window=window, start=at, deltas=deltas), snapshot=True), since
 
 
 @dataclass(slots=True)
@@ -88,6 +92,7 @@ class Look:
     window: Window
     at: Position
     state: State
+    deltas: bool
     changes: list[ThreadChange] = field(default_factory=list)
     more: bool = False
     revised: int = 0
@@ -100,26 +105,28 @@ class Look:
     def tell(self, kind: ThreadChangeKind, at: Position, *, message: ChatMessage | None = None, **fields: Any) -> None:
         self.at = at
         if message is not None:
-            fields = {"seq": message.seq, "message_id": message.message_id, "message": message}
+            fields |= {"seq": message.seq, "message_id": message.message_id, "message": message}
+            if fields.get("pieces") is not None:
+                fields["message"] = without_words(message) if kind == "completed" else None
         fields |= {"kind": kind, "cursor": at.write(self.window.thread)}
         fields |= {"thread_id": self.window.thread_id, "branch": at.branch}
         # The message was read from rows, so it is not validated again.
         self.changes.append(ThreadChange.model_construct(**fields))
 
 
-def read_changes(sql: WriteSql, window: Window, start: Position | Read | None) -> Look:
+def read_changes(sql: WriteSql, window: Window, start: Position | Read | None, *, deltas: bool) -> Look:
     """The next changes after `start`, in a snapshot. None is the end of the active branch. Raises as `follow`."""
     active = _find_branch(sql, window)
     state = (active.path.branch, active.path.last_seq, active.path.stamp)
     if start is None:
-        return Look(window, _position_at(sql, window, active), state)
+        return Look(window, _position_at(sql, window, active), state, deltas)
     followed = active if start.branch == active.path.branch else _find_branch(sql, replace(window, branch=start.branch))
     at = _resume(sql, window, followed, start) if isinstance(start, Read) else start
     if at.created != active.created:  # the thread was deleted, and made again
         raise ThreadNotFound(window.thread_id)
     if at.version > followed.path.last_seq:
         raise InvalidCursor(None, f"the cursor is beyond the end of branch {at.branch}; it is of another database")
-    look = Look(window, at, state)
+    look = Look(window, at, state, deltas)
     _tell_partial(sql, look, followed.path)
     _tell_shared(sql, look, followed.path)
     if look.at.version < followed.path.last_seq and not look.full:
@@ -134,7 +141,7 @@ def read_changes(sql: WriteSql, window: Window, start: Position | Read | None) -
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """`created`: the time of the thread's creation, which tells it from another one with the same id."""
+    """`created`: the checksum of the thread's creation, which tells it from another one with the same id."""
 
     path: Path
     partial_seq: int | None
@@ -158,16 +165,16 @@ def _find_branch(sql: WriteSql, window: Window) -> _Branch:
     created_at: Any = rows[0][0]
     if isinstance(created_at, datetime):
         created_at = to_microseconds(created_at.replace(tzinfo=UTC))
-    return _Branch(path, rows[0][-1], created_at)
+    return _Branch(path, rows[0][-1], check_of(created_at))
 
 
 def _position_at(sql: WriteSql, window: Window, branch: _Branch) -> Position:
     """The position of a reader that has the whole branch."""
     path = branch.path
-    written: tuple[int, int] | None = None
+    written: tuple[int, Words | None] | None = None
     if branch.partial_seq is not None:
         written_now = load_path(sql, window, path, branch.partial_seq, branch.partial_seq)
-        written = (branch.partial_seq, checksum(written_now[0])) if written_now else None
+        written = (branch.partial_seq, words_of(written_now[0])) if written_now else None
     ends = _ends_of_shared(sql, window, path)
     return Position(path.branch, path.last_seq, path.last_seq, branch.created, written, tuple(ends.items()))
 
@@ -178,7 +185,7 @@ def _resume(sql: WriteSql, window: Window, branch: _Branch, read: Read) -> Posit
     """
     if (read.version, read.stamp) == (branch.path.last_seq, branch.path.stamp):
         return _position_at(sql, window, branch)
-    written = (read.version, 0) if read.partial else None
+    written = (read.version, None) if read.partial else None
     return Position(read.branch, read.version, read.version, branch.created, written, ())
 
 
@@ -210,13 +217,14 @@ def _tell_partial(sql: WriteSql, look: Look, path: Path) -> None:
     if not messages:  # it was removed, which a later position says
         return
     (message,) = messages
-    if message.state == "partial":
-        now = checksum(message)
-        look.at = replace(look.at, partial=(seq, now))
-        if now != known:
-            look.tell("grown", look.at, message=message)
-    else:
-        look.tell("completed", look.at, message=message)
+    pieces = pieces_after(message, known) if look.deltas and known else None
+    if message.state != "partial":
+        look.tell("completed", look.at, message=message, pieces=pieces)
+        return
+    now = words_of(message)
+    look.at = replace(look.at, partial=(seq, now))
+    if now != known:
+        look.tell("grown", look.at, message=message, pieces=pieces)
 
 
 _CHANGES = """
@@ -297,7 +305,7 @@ def _count_fitting(sql: WriteSql, window: Window, path: Path, after: int) -> int
 
 
 def _tell_appended(look: Look, message: ChatMessage) -> None:
-    written = (message.seq or 0, checksum(message)) if message.state == "partial" else None
+    written = (message.seq or 0, words_of(message)) if message.state == "partial" else None
     look.tell("appended", replace(look.at, partial=written), message=message)
 
 

@@ -14,7 +14,7 @@ MOST = 8 * 1024 * 1024
 """Bytes of the long column that `fetch_some` reads, with one cell more."""
 
 
-class Piece(NamedTuple):
+class Interval(NamedTuple):
     """The positions first … last that a branch stores. `thread` is the key as stored."""
 
     thread: str
