@@ -134,6 +134,14 @@ async def test_a_source_is_known_at_another_address_and_another_one_is_not(
     assert (await copy(moved, database.url, verify=True)).differences == []
 
 
+async def test_a_source_that_is_migrated_on_the_way_is_the_same(source: Database, database: Database) -> None:
+    await asyncio.to_thread(migrate, source.url, to="0006")
+    await copy(source.url, database.url)
+    await asyncio.to_thread(migrate, source.url)
+    assert (await copy(source.url, database.url)).copied == 0
+    assert (await copy(source.url, database.url, verify=True, done=True)).ended
+
+
 # --- A database of the candidate --------------------------------------------------------------------------------------
 
 
@@ -157,8 +165,8 @@ async def test_a_database_of_the_candidate_is_copied_to_head(
     assert before["chatledger_version"][0][0] == "0006"
     assert await query(database, "SELECT version_num FROM chatledger_version") == [(HEAD,)]
     assert_reads(await read(database.url, kind), kept_reads(name_of(kind)))
-    assert (await copy(candidate.url, database.url, keep_open_runs=True, verify=True, done=True)).ended
     await asyncio.to_thread(migrate, candidate.url)
+    assert (await copy(candidate.url, database.url, keep_open_runs=True, verify=True, done=True)).ended
     for statement in ("SELECT * FROM tenants ORDER BY 1", "SELECT encrypted_at FROM chatledger_version"):
         assert [list(map(moment, row)) for row in await query(database, statement)] == [
             list(map(moment, row)) for row in await query(candidate, statement)

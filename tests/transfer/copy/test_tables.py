@@ -33,7 +33,7 @@ TABLES = {table.name: table for table in metadata.tables.values()}
 ALL: Columns = {(table.name, column.name) for table in TABLES.values() for column in table.columns}
 
 BESIDE = {
-    "tenants": "the marks and secrets of a tenant stay, so that its tombstones are found",
+    "tenants": "the marks, the secrets and the highest deleted version of a tenant stay",
     "erasures": "the tombstones stay",
     "kept_scores": "the scores that the caller kept stay",
 }

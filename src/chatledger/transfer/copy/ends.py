@@ -49,12 +49,13 @@ OLDEST = "0006"
 
 @dataclass(frozen=True)
 class CopySource:
-    """The database that is read. `identity` tells it from another one. `lacking`: the columns that its revision does
-    not have yet.
+    """The database that is read. `identity` tells it from another one; `address` did before its migration to 0007.
+    `lacking`: the columns that its revision does not have yet.
     """
 
     side: Side
     identity: str
+    address: str
     lacking: frozenset[str]
 
 
@@ -92,7 +93,8 @@ async def open_source(url: URL, schema: str) -> CopySource:
         raise
     revision = version["version_num"]
     lacking = {name for added_by, names in ADDED.items() if added_by > revision for name in names}
-    return CopySource(side, version.get("database_id") or _address(url, schema), frozenset(lacking))
+    address = _address(url, schema)
+    return CopySource(side, version.get("database_id") or address, address, frozenset(lacking))
 
 
 def _read_file(url: URL) -> Mapping[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy import URL
 
 from chatledger.errors import StorageError
@@ -34,6 +36,8 @@ async def copy_database(
         side = await open_target(target, schema, create=not (verify or done), read_only=verify and not done)
         try:
             markers = await marker.read(side, schema)
+            if markers.get(scope) == reads.address:  # the copy began before the source was migrated
+                reads = replace(reads, identity=reads.address)
             marker.require_same(markers, scope, reads.identity, side)
             if done:
                 marker.require(markers, scope, side)
