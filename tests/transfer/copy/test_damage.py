@@ -38,6 +38,7 @@ CELLS = [
     ("kv", "value", NOT_UTF8),
     ("erasures", "created_at", f"'{SECRET}'"),
     ("tenants", "encrypted_at", f"'{SECRET}'"),
+    ("tenants", "kv_version", f"'{SECRET}'"),
 ]
 
 IDS = ("tenant_id", "thread_id", "scope_id", "run_id", "erasure_id")

@@ -11,7 +11,7 @@ import marshal
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -229,6 +229,8 @@ class DatabaseCopy:
         if "tenants.kv_version" in self.source.lacking:
             return
         rows_of_both = [await side.fetch(_DELETED, {"tenant": tenant}) for side in (self.source.side, self.target)]
+        for row in chain.from_iterable(rows_of_both):
+            require_kinds(tenants, tenant, ("kv_version",), row, ())
         of_source, of_target = [rows[0][0] or 0 if rows else 0 for rows in rows_of_both]
         if of_source > of_target and self.writes:
             async with self.target.writing(self.scope, self.source.identity):
