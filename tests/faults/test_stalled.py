@@ -56,33 +56,32 @@ async def backends(database: Database) -> tuple[int, int]:
     return row[0], row[1]
 
 
-async def append_on_and_on(ledger: Ledger, thread: str, refused: list[str]) -> None:
+async def append_on_and_on(ledger: Ledger, thread: str) -> None:
     while True:
         try:
             await ledger.messages.append(thread, [user("x")])
         except ChatLedgerError:
-            refused.append(thread)
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("statement", [ROWS, TABLE], ids=["rows", "table"])
+@pytest.mark.parametrize(("statement", "stalled"), [(ROWS, LOCKED), (TABLE, THREADS)], ids=["rows", "table"])
 async def test_a_stalled_table_takes_no_more_connections_than_the_pool_has(
-    pg_database: Database, statement: str
+    pg_database: Database, statement: str, stalled: int
 ) -> None:
+    """Once the ledger knows that the threads are stalled: each of them takes one wait in vain to learn."""
     async with pg_database.open(timeout=2) as ledger:
         for number in range(THREADS):
             await ledger.messages.append(thread(number), [user("x")], create=True)
         async with held(pg_database, statement):
-            refused: list[str] = []
-            appends = [append_on_and_on(ledger, thread(number), refused) for number in range(THREADS)]
-            tasks = [asyncio.create_task(one) for one in appends]
+            tasks = [asyncio.create_task(append_on_and_on(ledger, thread(number))) for number in range(THREADS)]
             seen: list[tuple[int, int]] = []
             waiting: list[int] = []
+            learned = False
             while len(waiting) < 12:
-                await asyncio.sleep(0.5)
-                learned = len(refused) >= 2 * POOL_SIZE  # the first waits teach the ledger that the table is stalled
+                await asyncio.sleep(2 * LOCK_WAIT)  # in which the waits end that began before it was known
                 seen.append(await backends(pg_database))
                 waiting += [seen[-1][1]] if learned else []
+                learned = learned or len(ledger._database._append.stalled.threads) == stalled
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
