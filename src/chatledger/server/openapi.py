@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from chatledger.models import ThreadChange
+from chatledger.models import Piece, ThreadChange
 from chatledger.server.answers.json_response import JsonResponse
 from chatledger.server.problems import STATUSES, TITLES, TITLES_OF_ERRORS, Problem
 from chatledger.server.query import refuse_unfit
@@ -187,8 +187,11 @@ def _add_events(description: dict[str, Any]) -> None:
         stream = operation["responses"].get("200", {}).get("content", {}).get("text/event-stream")
         if stream is not None:
             stream.pop("itemSchema", None)
-            stream["schema"] = {"description": "Server-sent events. Their data is a ThreadChange."}
-    description["components"]["schemas"]["ThreadChange"] = _schema(ThreadChange)
+            stream["schema"] = {
+                "description": "Server-sent events. Their data is a ThreadChange, with `deltas` its filled fields."
+            }
+    schemas = description["components"]["schemas"]
+    schemas |= {model.__name__: _schema(model) for model in (ThreadChange, Piece)}
 
 
 def _add_page_sizes(description: dict[str, Any], most: int) -> None:
