@@ -28,6 +28,16 @@ MESSAGE = ChatMessage(
 )
 
 
+def test_a_message_of_many_parts_comes_whole_and_its_cursor_stays_short() -> None:
+    """A cursor goes in a header, which a server takes only up to a size."""
+    parts = [TextPart(text="x" * 100_000)] * 201
+    known = {count: words_of(MESSAGE.model_copy(update={"content": parts[:count]})) for count in (190, 201)}
+    longest = max(len(Position(0, 9, 9, 1, (9, words), ()).write("t")) for words in known.values())
+    assert longest < 1_000
+    assert pieces_after(MESSAGE.model_copy(update={"content": parts[:190]}), known[190]) == []
+    assert pieces_after(MESSAGE.model_copy(update={"content": parts}), known[201]) is None
+
+
 async def test_a_cursor_of_an_older_release_goes_on(ledger: Ledger) -> None:
     """It says less of the message that was being written, which comes whole once."""
     thread = await ledger.threads.create("t")

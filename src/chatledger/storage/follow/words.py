@@ -12,18 +12,17 @@ from chatledger.models.json import dumps
 
 FIELDS = ("content", "reasoning", "tool_calls")
 """The fields of a message that hold its words."""
-
-
 FIELD, SIGNED, BARE, CHARACTERS = 3, 4, 8, 4
 """The bits of a length: which field, whether there is a signature, whether the field is a text and no list; and where
 the number of characters begins.
 """
+_MOST = 200  # a cursor has them all, and must fit the header in which a browser sends it
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a reader has of a message: the length at each place, in the order of the fields, and a checksum of the
-    words, which is never 0.
+    """What a reader has of a message: the length at each place, in the order of the fields, none if there are too many
+    places, and a checksum of the words, which is never 0.
     """
 
     lengths: tuple[int, ...]
@@ -51,7 +50,7 @@ class _Place:
 def words_of(message: ChatMessage) -> Words:
     places = list(_places(message))
     lengths = tuple(place.length for place in places)
-    return Words(lengths, _checksum(places, lengths))
+    return Words(lengths if len(lengths) <= _MOST else (), _checksum(places, lengths))
 
 
 def pieces_after(message: ChatMessage, known: Words) -> list[Piece] | None:
