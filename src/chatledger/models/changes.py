@@ -43,7 +43,7 @@ class Piece(Model):
     part the text, when a piece comes for the other form.
     """
     text: Text = ""
-    """What follows the text there."""
+    """The text to add there."""
     signature: Text | None = None
     """The signature that ends the reasoning there."""
     part: Part | None = None
@@ -71,7 +71,8 @@ class ThreadChange(Model):
     completed may be one that the reader left out.
 
     With `deltas=True`, a message that grows or is completed comes in `pieces`: those that follow what the reader has.
-    If that is no longer the beginning of the message, as after a restart or a redaction, the whole message comes.
+    If that is no longer the beginning of the message, as after a restart or a redaction, or if the message has more
+    than 200 parts and calls, the whole message comes.
     """
 
     kind: ThreadChangeKind
@@ -91,7 +92,7 @@ class ThreadChange(Model):
     the message grows, and without its content, reasoning and calls when it is completed.
     """
     pieces: list[Piece] | None = None
-    """What the message grew by, in order; None where `message` is whole."""
+    """The pieces that the draft added, in order; None where `message` is whole."""
 
 
 ErasureKind: TypeAlias = Literal["thread", "user", "tenant"]

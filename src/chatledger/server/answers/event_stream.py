@@ -62,7 +62,7 @@ class EncodedEvent:
 
 
 def _in_short(change: ThreadChange) -> dict[str, Any]:
-    """What the name and the id of an event do not say already, without empty fields."""
+    """The filled fields that a client needs beside the name and the id of the event."""
     fields: dict[str, Any] = {"seq": change.seq}
     if change.kind == "activated":
         fields["branch"] = change.branch

@@ -153,7 +153,7 @@ def one_statement(plan: Plan, apart: bool = False) -> tuple[str, dict[str, Any]]
 
 
 def touched(plan: Plan) -> str:
-    """What counts the threads that the one statement touched."""
+    """The expression by which the one statement counts the threads that it touched."""
     return "(SELECT count(*) FROM touched)" if plan.touches else "0"
 
 

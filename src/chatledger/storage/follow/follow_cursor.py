@@ -20,7 +20,7 @@ _WORDS = struct.Struct(">I")
 _FORM = 2
 _SETTLED, _PARTIAL, _AT_END = 16, 32, 64
 """Flags: `settled` is another number than `version`; a message is being written; it is the one at `version`."""
-_OLD = struct.Struct(">BIIqqqqI")  # form 1, which releases before wrote
+_OLD = struct.Struct(">BIIqqqqI")  # form 1, which the candidate writes
 _OLD_SHARED = struct.Struct(">Iq")
 
 
@@ -93,7 +93,7 @@ class Position:
 
     @classmethod
     def _unpack_old(cls, packed: bytes) -> tuple[int, Self]:
-        """What it says of the message that was being written is no longer known."""
+        """Its checksum of the message that was being written covers more than the words, so it counts as unknown."""
         _, thread, branch, version, settled, created, seq, _ = _OLD.unpack(packed[: _OLD.size])
         shared = tuple(_OLD_SHARED.iter_unpack(packed[_OLD.size :]))
         return thread, cls(branch, version, settled, check_of(created), (seq, None) if seq else None, shared)
