@@ -134,6 +134,7 @@ def run_once(commit: str, name: str, step: Callable[[], None]) -> None:
     except subprocess.CalledProcessError as error:
         raise NotReady(f"{name}: {error}\n{error.stdout or ''}{error.stderr or ''}") from error
     print(f"  {time.monotonic() - begun:8.1f} s      {name}", flush=True)
+    DIST.mkdir(exist_ok=True)
     STATE.write_text(json.dumps({"commit": commit, "passed": [*passed, name]}, indent=1), encoding="utf-8")
 
 
