@@ -104,6 +104,16 @@ def test_a_draft_is_completed_or_interrupted(ledger: blocking.Ledger) -> None:
     assert states == [("Sunny", "complete"), ("Rai", "interrupted")]
 
 
+def test_a_draft_is_left_to_another_process(ledger: blocking.Ledger) -> None:
+    ledger.threads.create("t")
+    for pieces in ("Su", "nny"):
+        with ledger.messages.stream("t", idempotency_key="k", resume=True) as draft:
+            draft.feed(pieces)
+            draft.leave()
+    assert draft.message.content == "Sunny"
+    assert draft.message.state == "partial"
+
+
 def test_iterators_are_generators(ledger: blocking.Ledger) -> None:
     ledger.threads.create("t")
     ledger.messages.append("t", [user(str(number)) for number in range(5)])

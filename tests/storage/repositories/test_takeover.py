@@ -16,6 +16,7 @@ from chatledger import (
     Limits,
     NotFound,
     ReasoningDelta,
+    StorageError,
     TextDelta,
     TextPart,
     ThinkPart,
@@ -325,6 +326,143 @@ async def test_a_draft_is_taken_over_as_often_as_needed(asked: Ledger) -> None:
     for piece in "bcd":
         await left(asked, piece, resume=True)
     assert (await last(asked)).text == "abcd"
+
+
+# --- A writer that leaves ---------------------------------------------------------------------------------------------
+
+
+class ShutDown(BaseException):
+    """What ends a program, such as a KeyboardInterrupt."""
+
+
+async def leave(ledger: Any, *deltas: Any, **options: Any) -> Any:
+    """As a process that shuts down: the draft has unwritten pieces, and an exception ends its block."""
+    with pytest.raises(ShutDown):
+        async with stream(ledger, **{"message_id": "m", **options}) as draft:
+            for delta in deltas:
+                await draft.feed(delta)
+            await draft.leave()
+            raise ShutDown
+    return draft
+
+
+@pytest.mark.parametrize("resume", ENDS)
+@pytest.mark.parametrize("same", [{"message_id": "m"}, {"message_id": None, "idempotency_key": "k"}])
+async def test_another_process_continues_at_once(
+    asked: Ledger, others: list[Ledger], resume: str, same: dict[str, Any]
+) -> None:
+    await leave(asked, "Ra", "in. ", run_id="r", **same)
+    before = await last(asked)
+    assert (before.text, before.state) == ("Rain. ", "partial")
+    assert (await asked.runs.get("r")).status == "running"
+    assert [draft.seq for draft in await others[0].drafts.list(abandoned_for=0)] == [2]
+    async with resumed(others[0], resume, run_id="r", **same) as draft:
+        await draft.feed("Sunny.")
+    whole = await last(asked)
+    assert (whole.text, whole.state, whole.message_id) == (ENDS[resume], "complete", before.message_id)
+    assert await findings_of(asked, "t") == []
+
+
+async def test_a_message_whose_writer_left_is_interrupted_by_the_next_append(asked: Ledger) -> None:
+    await leave(asked, "Rain. ")
+    await asked.messages.append("t", [user("next")])
+    assert await states(asked) == ["complete", "interrupted", "complete"]
+
+
+async def test_a_draft_that_left_is_closed(asked: Ledger) -> None:
+    draft = await leave(asked, "Rain. ")
+    await draft.leave()
+    for call_again in (lambda: draft.feed("more"), draft.flush, draft.complete, draft.interrupt):
+        with pytest.raises(StorageError, match="not open"):
+            await call_again()
+    assert draft._keeper.done()
+    assert (await last(asked)).text == "Rain. "
+
+
+async def test_a_block_whose_draft_left_ends_quietly(asked: Ledger) -> None:
+    async with stream(asked, message_id="m") as draft:
+        await draft.leave()
+    assert draft.message.state == "partial"
+    async with resumed(asked, "continue") as draft:
+        pass
+    await draft.leave()
+    assert (await last(asked)).state == "complete"
+    async with resumed(asked, "continue") as draft:
+        await draft.leave()
+    assert draft.replayed
+
+
+async def test_a_draft_leaves_only_once_it_is_entered(asked: Ledger) -> None:
+    draft = stream(asked, message_id="m")
+    with pytest.raises(StorageError, match="not open"):
+        await draft.leave()
+    async with draft:
+        await draft.feed("Sunny.")
+    assert (await last(asked)).state == "complete"
+
+
+@pytest.mark.parametrize("knows", [False, True])
+@pytest.mark.parametrize("taken", ["another writer", "an interruption", "a deletion"])
+async def test_leaving_what_another_writer_has_changes_nothing(
+    asked: Ledger, others: list[Ledger], taken: str, knows: bool
+) -> None:
+    writer = stream(asked, message_id="m")
+    await writer.__aenter__()
+    await writer.feed("Rain. ")
+    await writer.flush()
+    await pass_time(asked, 3 * NEVER)
+    async with resumed(others[0], "continue") as taker:
+        await taker.feed("Sunny.")
+        if taken != "another writer":
+            await taker.interrupt()
+        if taken == "a deletion":
+            await others[0].threads.delete("t")
+        if knows:
+            with pytest.raises(DraftLost):
+                await writer.flush()
+        await writer.leave()
+        await writer.__aexit__(None, None, None)
+    if taken != "a deletion":
+        assert (await last(asked)).text == "Rain. Sunny."
+
+
+async def test_what_is_fed_while_a_draft_leaves_is_stored_or_refused(asked: Ledger) -> None:
+    stored, begun = "", asyncio.Event()
+    async with stream(asked, message_id="m", size=1) as draft:
+
+        async def feed() -> None:
+            nonlocal stored
+            for number in range(1_000):
+                await draft.feed(f"{number} ")
+                stored += f"{number} "
+                begun.set()
+
+        feeding = asyncio.create_task(feed())
+        await begun.wait()
+        await draft.leave()
+        with pytest.raises(StorageError, match="not open"):
+            await feeding
+    assert (await last(asked)).text == stored
+
+
+async def test_a_draft_that_cannot_be_written_is_left_all_the_same(
+    asked: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(messages: Any) -> None:
+        raise StorageError("away", retryable=True)
+
+    async with stream(asked, message_id="m") as draft:
+        await draft.feed("Rain. ")
+        await draft.flush()
+        with monkeypatch.context() as patch:
+            patch.setattr(draft, "_write", fail)
+            with pytest.raises(StorageError, match="away"):
+                await draft.leave()
+    assert (await last(asked)).state == "partial"
+    with pytest.raises(DraftLive):
+        await asked.messages.append("t", [user("next")])
+    assert draft._keeper is not None
+    assert draft._keeper.done()
 
 
 # --- Tenants and users ------------------------------------------------------------------------------------------------

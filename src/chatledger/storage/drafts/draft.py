@@ -25,6 +25,7 @@ from chatledger.arguments import DICT_OR_NONE, INT, NUMBER, require, require_bet
 from chatledger.errors import (
     ChatLedgerError,
     DecodeError,
+    DraftLost,
     InvalidArgument,
     LimitExceeded,
     RuleViolation,
@@ -285,6 +286,27 @@ class Draft:
         """
         return await self._finish("interrupted", {}, timeout=0)
 
+    async def leave(self) -> None:
+        """Write all fed pieces and end the lease, without an end of the message: it stays partial, and a draft with its
+        id or key takes it over at once, in any process. This draft is closed then, and leaving the block does nothing.
+        A service does this when it shuts down.
+
+        Does nothing if another writer has the message already, or if the draft is finished. Raises StorageError if the
+        database is away; the message then stays this draft's until its lease is over.
+        """
+        try:
+            async with self._lock:
+                if not self._finished:
+                    self._failure = None  # the write finds out anew whose the message is
+                    self._require_open()
+                    self._finished = True  # whatever becomes of the write, leaving the block interrupts nothing
+                    self._request = replace(self._request, lease=0.0)
+                    await self._write([self._so_far()])
+        except DraftLost:
+            pass
+        finally:
+            await self._stop()
+
     # --- What it holds
 
     def _feed_event(self, source: EventSource, event: Any) -> None:
@@ -379,7 +401,8 @@ class Draft:
         if self._failure is not None and not _may_pass(self._failure):
             raise self._failure
         if self._finishing or self._finished or self._keeper is None:
-            raise StorageError("this draft is not open: enter it with `async with`, and feed it before it is finished")
+            detail = "enter it with `async with`, and feed it before it is finished or left"
+            raise StorageError(f"this draft is not open: {detail}")
 
     # --- Writing
 
@@ -414,7 +437,7 @@ class Draft:
     async def _finish(self, state: State, fields: dict[str, Any], *, timeout: float) -> ChatMessage:
         """Write the end, and try again for `timeout` seconds while the database is away."""
         async with self._lock:
-            if self._finished:
+            if self._finished and self.message.state != "partial":
                 return self.message
             self._require_open()
             self._finishing = True  # the end is written as it is now: nothing more can be fed
