@@ -10,24 +10,27 @@ from chatledger.errors import ThreadNotFound
 from chatledger.models import Deleted
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.owned import owned
+from chatledger.storage.rows.owned import own_thread, owned
 from chatledger.storage.schema.tables import INSERTION_ORDER, feedback, kv, runs, threads
 
 
 def count_thread(sql: ReadSql, tenant: Tenant, thread_id: str) -> Deleted:
     """The rows that `delete_thread` would delete. Raises ThreadNotFound."""
-    counted = count_threads(sql, tenant, threads.c.thread_id == thread_id)
-    if not counted.rows[threads.name]:
+    own = select(threads.c.thread_id).where(own_thread(tenant, thread_id))
+    if sql.execute(own).one_or_none() is None:  # asked first, or rows would be read of a thread that is not the user's
         raise ThreadNotFound(thread_id)
-    return counted
+    return _count(sql, tenant, lambda column: column == thread_id)
 
 
 def count_threads(sql: ReadSql, tenant: Tenant, *which: ColumnElement[bool]) -> Deleted:
     """The rows that deleting these threads would delete, by table. `which` are conditions on `threads`."""
     ids = select(threads.c.thread_id).where(owned(threads, tenant), *which)
+    return _count(sql, tenant, lambda column: column.in_(ids))
+
+
+def _count(sql: ReadSql, tenant: Tenant, of_threads: Callable[[ColumnElement[str]], ColumnElement[bool]]) -> Deleted:
     counts = {
-        table.name: select(func.count()).select_from(table).where(rows)
-        for table, rows in rows_of(tenant, lambda column: column.in_(ids))
+        table.name: select(func.count()).select_from(table).where(rows) for table, rows in rows_of(tenant, of_threads)
     }
     return Deleted(rows={name: sql.execute(count).scalar_one() for name, count in counts.items()})
 
