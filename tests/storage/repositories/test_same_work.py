@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from chatledger.storage.databases.sqlite import writer
 from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
 from tests.conversations import assistant, call, user
+from tests.postgres import Server
 from tests.storage.history.test_query_plans import rows_read
 from tests.storage.raw import query
 
@@ -77,8 +80,38 @@ async def appends(ledger: Ledger, thread_id: str) -> None:
         )
 
 
-@pytest.fixture
-async def stored(database: Database) -> Database:
+@pytest.fixture(scope="session")
+def stored_on_postgresql(pg_server: Server, pg_template: str) -> Iterator[str]:
+    with pg_server.database(template=pg_template) as url:
+        asyncio.run(fill(Database("postgresql", url)))
+        yield url
+
+
+@pytest.fixture(scope="session")
+def stored_on_sqlite(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stored") / "ledger.db"
+    shutil.copyfile(sqlite_template, path)
+    asyncio.run(fill(Database("sqlite", str(path))))
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A copy for each test: it takes longer to write the rows than to copy them."""
+    if request.param == "sqlite":
+        path = tmp_path / "ledger.db"
+        shutil.copyfile(request.getfixturevalue("stored_on_sqlite"), path)
+        yield Database("sqlite", str(path))
+        return
+    server: Server = request.getfixturevalue("pg_server")
+    with server.database(template=request.getfixturevalue("stored_on_postgresql")) as url:
+        database = Database("postgresql", url)
+        name = url.rsplit("/", 1)[1].split("?")[0]
+        asyncio.run(query(database, f'ALTER DATABASE "{name}" SET enable_seqscan = off'))  # as if it were large
+        yield database
+
+
+async def fill(database: Database) -> None:
     """Bob has a thread with little in it and one with much, and Eve has many threads."""
     async with database.open() as ledger:
         await store(ledger.user("bob"), SMALL, 1)
@@ -87,9 +120,6 @@ async def stored(database: Database) -> Database:
             await store(ledger.user("eve"), f"eve's {number}", 1)
     if database.kind == "postgresql":
         await query(database, "ANALYZE")
-        name = database.url.rsplit("/", 1)[1].split("?")[0]
-        await query(database, f'ALTER DATABASE "{name}" SET enable_seqscan = off')  # as if it were large
-    return database
 
 
 async def store(ledger: Ledger, thread: str, count: int) -> None:
