@@ -315,7 +315,7 @@ class DraftLive(Conflict):
     message_id: str | None
     """The id of the partial message."""
     until: datetime
-    """The time when the lease ends unless its writer renews it, in UTC."""
+    """The time when the lease ends unless its writer renews it, in UTC, by the clock of this process."""
 
     def __init__(self, thread_id: str, branch: int, seq: int, message_id: str | None, until: datetime) -> None:
         super().__init__(

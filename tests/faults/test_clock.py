@@ -1,21 +1,28 @@
-"""A clock set back a day: time is data here, and never order."""
+"""A clock set back a day: time is data here, and never order. Nor does the clock of a process move a lease."""
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
 
-from chatledger import ids
+from chatledger import Ledger, ids
 from chatledger.repositories import scope_of
 from chatledger.storage.append import request
 from chatledger.storage.repositories import branches, feedback, runs, threads
 from chatledger.storage.repositories.branches import fork_at
 from tests.conftest import Database
+from tests.conversations import user
 from tests.faults.checker import verdict
 from tests.faults.recording import Recorder, Recording
+from tests.leases import pass_time
 
 DAY = timedelta(days=1)
 
@@ -59,3 +66,59 @@ async def test_ids_that_the_ledger_makes_stay_different(monkeypatch: pytest.Monk
     before = ids.new_ids(1_000)
     set_back(monkeypatch)
     assert len({*before, *ids.new_ids(1_000)}) == 2_000
+
+
+# --- Leases -----------------------------------------------------------------------------------------------------------
+
+
+def process(database: Database, hours: float, lease: float) -> subprocess.Popen[str]:
+    """With a clock that goes so many hours before ours."""
+    program = [sys.executable, "-m", "tests.faults.shifted_clock", database.url, str(hours), str(lease)]
+    return subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def tell(other: subprocess.Popen[str], line: str) -> str:
+    assert other.stdin is not None
+    assert other.stdout is not None
+    print(line, file=other.stdin, flush=True)
+    return other.stdout.readline().strip()
+
+
+@asynccontextmanager
+async def two_hours_apart(
+    database: Database, ledger: Ledger, lease: float, hours: float
+) -> AsyncIterator[list[subprocess.Popen[str]]]:
+    """A process that writes a draft, and one whose clock differs from its by two hours."""
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [user("?", message_id="q")])
+    with ExitStack() as stack:
+        both = [stack.enter_context(process(database, by, lease)) for by in (hours, -hours)]
+        for started in both:
+            stack.callback(started.kill)
+        assert await asyncio.to_thread(tell, both[0], "write") == "writes"
+        yield both
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_the_clock_of_a_process_ends_no_lease(pg_database: Database, hours: float) -> None:
+    async with pg_database.open() as ledger, two_hours_apart(pg_database, ledger, 600, hours) as (_, other):
+        wanted = {
+            "list_abandoned": "0 abandoned",
+            "append": "waits for its lease",
+            "remove": "waits",
+            "take_over": "waits",
+        }
+        assert {line: await asyncio.to_thread(tell, other, line) for line in wanted} == wanted
+        assert await ledger.drafts.list(abandoned_for=0) == []
+
+
+@pytest.mark.parametrize("ending", ["append", "take_over"])
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_the_clock_of_a_process_keeps_no_lease(pg_database: Database, hours: float, ending: str) -> None:
+    async with pg_database.open() as ledger, two_hours_apart(pg_database, ledger, 7_200, hours) as (writer, other):
+        writer.kill()
+        assert await asyncio.to_thread(tell, other, ending) == {"append": "waits for its lease"}.get(ending, "waits")
+        await pass_time(ledger, 7_201)
+        assert await asyncio.to_thread(tell, other, "list_abandoned") == "1 abandoned"
+        whole = {"append": "appends", "take_over": "Rain. Sunny. complete"}
+        assert await asyncio.to_thread(tell, other, ending) == whole[ending]

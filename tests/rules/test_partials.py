@@ -78,9 +78,12 @@ def test_interrupting_counts_the_results_that_the_batch_brings() -> None:
 @pytest.mark.parametrize(("seconds", "held"), [(0, True), (9.9, True), (10, False), (-9.9, True), (-10, False)])
 def test_a_lease_holds_for_its_seconds_and_not_from_the_future(seconds: float, held: bool) -> None:
     written = datetime(2026, 1, 1, tzinfo=UTC)
-    assert Lease(written, 10.0).holds(written + timedelta(seconds=seconds)) is held
+    assert Lease(written, 10.0, None, written + timedelta(seconds=seconds)).holds is held
 
 
 def test_a_lease_comes_back_from_its_column() -> None:
-    tip = Tip(2, "assistant", partial_seq=2, lease=Lease(datetime(2026, 1, 1, 0, 0, 0, 7, tzinfo=UTC), 2.5))
-    assert stored(tip) == tip
+    written = datetime(2026, 1, 1, 0, 0, 0, 7, tzinfo=UTC)
+    tip = Tip(2, "assistant", partial_seq=2, lease=Lease(written, 2.5, 7, written))
+    lease = stored(tip).lease
+    assert lease is not None
+    assert lease._replace(read_at=written) == tip.lease

@@ -22,20 +22,29 @@ class OpenCall(NamedTuple):
 
 class Lease(NamedTuple):
     """The time for which a partial message belongs to its writer: `seconds` from its last write. `writer` tells a draft
-    from another one that took the message over when the lease was over; None if no draft writes it.
+    from another one that took the message over when the lease was over; None if no draft writes it. `written`, and
+    `read_at`, the time when the lease was read, are times of the database's clock, so those of no process matter.
     """
 
     written: datetime
     seconds: float
-    writer: int | None = None
+    writer: int | None
+    read_at: datetime
 
     @property
-    def ends(self) -> datetime:
-        return self.written + timedelta(seconds=self.seconds)
+    def age(self) -> timedelta:
+        """The time since the last write."""
+        return self.read_at - self.written
 
-    def holds(self, now: datetime) -> bool:
+    @property
+    def left(self) -> timedelta:
+        """The time until the lease ends."""
+        return timedelta(seconds=self.seconds) - self.age
+
+    @property
+    def holds(self) -> bool:
         """Also false for a write in the far future: the clock was set back since."""
-        return abs(now - self.written) < timedelta(seconds=self.seconds)
+        return abs(self.age) < timedelta(seconds=self.seconds)
 
 
 class Tip(NamedTuple):

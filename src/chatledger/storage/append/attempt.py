@@ -41,7 +41,7 @@ from chatledger.storage.append.new_branch import branch_off, find_cut, find_else
 from chatledger.storage.append.preflight import Preflight, preflight
 from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
-from chatledger.storage.append.takeover import find_run_end, is_live, overwrite_partial, overwrites_partial
+from chatledger.storage.append.takeover import draft_live, find_run_end, is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
     NewBranch,
@@ -261,12 +261,11 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 def _draft_live(sql: WriteSql, request: AppendRequest, seen: Preflight) -> DraftLive:
     """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
     assert seen.tip is not None
-    assert seen.tip.lease is not None
     assert seen.branch is not None
     seq = seen.tip.last_seq
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": seen.branch, "seq": seq}
     ids = [decode_text(row[0]) for row in sql.fetch(_MESSAGE_ID, place) if row[0] is not None]
-    return DraftLive(request.thread_id, seen.branch, seq, ids[0] if ids else None, seen.tip.lease.ends)
+    return draft_live(request.thread_id, seen.branch, seen.tip, ids[0] if ids else None)
 
 
 def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> AppendRequest:

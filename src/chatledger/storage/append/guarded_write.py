@@ -21,7 +21,7 @@ from chatledger.storage.rows.messages import (
     PART_COLUMNS,
     RESULT_COLUMNS,
 )
-from chatledger.storage.schema.text import to_microseconds
+from chatledger.storage.schema.text import CLOCK, to_microseconds
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "runs": ("run_id", "status", "started_at"),
@@ -134,7 +134,7 @@ class GuardedWrite:
         """The write as one statement on PostgreSQL, with the steps of `more` at its end. `answer` is its SELECT."""
         self.parameters[CELLS] = cells = list[Any]()
         own = [self.shape(table, rows, cells) for table, rows in self.rows.items() if rows]
-        return chain(self.guard.chain, (*self.steps, *own, *more), answer), self.parameters
+        return chain(self._timed(self.guard.chain), (*self.steps, *own, *more), answer), self.parameters
 
     def shape(self, table: str, rows: Sequence[tuple[Any, ...]], cells: list[Any]) -> Cells | Columns:
         """How the rows are sent: of a few, it adds the cells, and of many the parameters."""
@@ -144,11 +144,26 @@ class GuardedWrite:
             cells += row
         return Cells(table, len(rows), _conflict(table, overwrites=self.overwrites))
 
+    def _timed(self, guard: str) -> str:
+        """The guard, which writes the time of the server into the lease of a partial message."""
+        return _by_servers_clock(guard) if _LEASE in (self.parameters["open_calls"] or "") else guard
+
     def run_steps(self, sql: WriteSql, parameters: dict[str, Any]) -> set[str] | None:
         """Run the guard and the steps. Returns the names of the steps that returned a row; None if the guard failed."""
-        if not all(sql.fetch(text, parameters) for text in self.guard.alone):
+        guard = map(self._timed, self.guard.alone) if sql.dialect == "postgresql" else self.guard.alone
+        if not all(sql.fetch(text, parameters) for text in guard):
             return None
         return {step.name for step in self.steps if sql.fetch(_without_guard(step), parameters)}
+
+
+_LEASE = '"lease":['
+"""It stands in JSON once, before the time of the last write: in a text, its quotes would be escaped."""
+_WRITTEN_NOW = f"regexp_replace(:open_calls::text, '\"lease\":[[][0-9]+', '{_LEASE}' || {CLOCK['postgresql']})"
+
+
+@lru_cache(maxsize=32)
+def _by_servers_clock(guard: str) -> str:
+    return guard.replace(":open_calls::text", ":open_calls").replace(":open_calls", _WRITTEN_NOW)
 
 
 def _overwrite(table: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from chatledger.models import RulesLevel
@@ -23,6 +23,7 @@ from chatledger.storage.rows.encrypted import ENCRYPTED_TENANT, refuse_recorded,
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import (
+    CLOCK,
     UNREADABLE,
     decode_object,
     decode_text,
@@ -33,7 +34,7 @@ from chatledger.storage.schema.text import (
 
 _PREFLIGHT_SQLITE = """
 SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp,
-       b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
+       b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, {clock}, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
@@ -48,7 +49,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 # database has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
 SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp,
-       b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
+       b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, {clock}, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
@@ -68,6 +69,7 @@ _PREFLIGHTS = {
     "postgresql": _PREFLIGHT_POSTGRESQL.replace("{encrypted}", ENCRYPTED_TENANT).replace("{own}", _OWN),
     "sqlite": _PREFLIGHT_SQLITE.replace("{encrypted}", ENCRYPTED_TENANT).replace("{own}", _OWN.replace("::text", "")),
 }
+_PREFLIGHTS = {dialect: text.replace("{clock}", CLOCK[dialect]) for dialect, text in _PREFLIGHTS.items()}
 LOOK = _PREFLIGHTS["postgresql"]
 # The facts that an append `after` a message needs as well, to make a branch.
 _LAST_BRANCH = "(SELECT max(n.branch) FROM {schema}branches n WHERE n.tenant_id = :tenant AND n.thread_id = :thread)"
@@ -142,7 +144,7 @@ def read_preflight(request: AppendRequest, rows: Sequence[Row]) -> Preflight:
     """Read the rows of a preflight. Raises DamagedCell and EncryptionError."""
     if not rows:
         return Preflight(thread_exists=False)
-    user_id, rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-16:-3]
+    user_id, rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-17:-3]
     if request.tenant.user not in (None, user_id):  # checked first, so that no repeat and no damage reveals the thread
         return Preflight(thread_exists=False, hidden=True)
     if encrypted and request.tenant.encryption is None:
@@ -187,9 +189,15 @@ def _take_after(after: After, request: AppendRequest, found: dict[str, tuple[int
 
 
 def read_tip(
-    thread_id: str, branch: int, last_seq: int, last_role: str | None, open_calls: str | None, partial_seq: int | None
+    thread_id: str,
+    branch: int,
+    last_seq: int,
+    last_role: str | None,
+    open_calls: str | None,
+    partial_seq: int | None,
+    clock: int | None = None,
 ) -> Tip:
-    """Raises DamagedCell."""
+    """`clock` is the present time as `CLOCK` gives it. Raises DamagedCell."""
     place = {"thread_id": thread_id, "branch": branch}
     if type(last_seq) is not int:
         raise damaged_cell(branches, "last_seq", place)
@@ -205,7 +213,7 @@ def read_tip(
             turn_run=waiting.get("run"),
             partial_seq=partial_seq,
             partial_calls=tuple(OpenCall(*call) for call in partial.get("calls", ())),
-            lease=_read_lease(partial.get("lease")),
+            lease=_read_lease(partial.get("lease"), clock),
         )
     raise damaged_cell(branches, "open_calls", place)
 
@@ -234,5 +242,9 @@ def _write_lease(lease: Lease | None) -> list[Any] | None:
     return None if lease is None else [to_microseconds(lease.written), lease.seconds, lease.writer]
 
 
-def _read_lease(stored: list[Any] | None) -> Lease | None:
-    return None if stored is None else Lease(from_microseconds(stored[0]), *stored[1:])
+def _read_lease(stored: list[Any] | None, clock: int | None) -> Lease | None:
+    if stored is None:
+        return None
+    written, seconds, writer = stored
+    read_at = datetime.now(UTC) if clock is None else from_microseconds(clock)
+    return Lease(from_microseconds(written), seconds, writer, read_at)

@@ -142,8 +142,10 @@ class AppendRequest:
         return runs_of(self.rows)
 
     def lease_from(self, now: datetime) -> Lease:
-        """The lease of a partial message of the batch that is written now."""
-        return Lease(now, self.lease, self.draft)
+        """The lease of a partial message of the batch that is written now. On PostgreSQL, the write takes the server's
+        time in place of `now`.
+        """
+        return Lease(now, self.lease, self.draft, now)
 
     def whole(self, index: int) -> ChatMessage:
         """The message with its id, but without branch and seq."""

@@ -27,11 +27,16 @@ _STAYS = ("role", "run_id", "tool_call_id")
 
 
 def is_live(tip: Tip) -> bool:
-    """Whether the message at the end is partial and belongs to its writer. Once its lease is over, an append marks it
-    as interrupted and follows it. This uses the current time, because the append may have waited since the request was
-    made.
+    """Whether the message at the end is partial and belonged to its writer when the tip was read. Once its lease is
+    over, an append marks it as interrupted and follows it.
     """
-    return tip.partial_seq is not None and tip.lease is not None and tip.lease.holds(datetime.now(UTC))
+    return tip.partial_seq is not None and tip.lease is not None and tip.lease.holds
+
+
+def draft_live(thread_id: str, branch: int, tip: Tip, message_id: str | None) -> DraftLive:
+    """The error for a draft that `is_live` found. Its caller may compare `until` with the clock of this process."""
+    assert tip.lease is not None
+    return DraftLive(thread_id, branch, tip.partial_seq or 0, message_id, datetime.now(UTC) + tip.lease.left)
 
 
 def overwrites_partial(request: AppendRequest, seen: Preflight) -> bool:
@@ -51,8 +56,7 @@ def overwrites_partial(request: AppendRequest, seen: Preflight) -> bool:
     if request.draft is None or (lease is not None and lease.writer == request.draft):  # an attempt of this request
         return False
     if lease is not None and is_live(seen.tip) and not request.interrupt:
-        message_id = decode_text(request.message_ids[0])
-        raise DraftLive(request.thread_id, seen.branch, seen.tip.partial_seq, message_id, lease.ends)
+        raise draft_live(request.thread_id, seen.branch, seen.tip, decode_text(request.message_ids[0]))
     return True
 
 

@@ -14,14 +14,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, insert, or_, select, update
 
-from chatledger.errors import BranchNotFound, DraftLive
+from chatledger.errors import BranchNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import ChangeKind, ChatMessage, RulesLevel, is_redacted
 from chatledger.rules import Tip
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.append.request import Terms, make_request
-from chatledger.storage.append.takeover import is_live
+from chatledger.storage.append.takeover import draft_live, is_live
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, tip_columns
 from chatledger.storage.drivers.asyncpg import apart_from_loop
 from chatledger.storage.drivers.sql import ReadSql, Row, WriteSql
@@ -42,7 +42,7 @@ from chatledger.storage.rows.changes import Change, change_values, to_change
 from chatledger.storage.rows.encryption import decrypt_values
 from chatledger.storage.rows.messages import is_long_batch
 from chatledger.storage.schema.tables import branches, messages, revisions, threads
-from chatledger.storage.schema.text import decode_json
+from chatledger.storage.schema.text import CLOCK, decode_json
 
 # --- The branches of a thread, locked ---------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class HeldThread:
 
 _HELD = f"""
 SELECT t.rules, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent,
-  b.partial_seq, b.last_role, b.open_calls
+  b.partial_seq, b.last_role, b.open_calls, {{clock}}
 FROM {{schema}}threads t
 JOIN {{schema}}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread AND {NEXT}
@@ -100,7 +100,8 @@ def hold_changeable(sql: WriteSql, window: Window) -> HeldThread:
     """Lock the branches of the thread and read them. Raises ThreadNotFound and DamagedCell."""
     hold_branches(sql, window.tenant, window.thread_id)
     place = {"tenant": window.tenant.key, "thread": window.thread}
-    rows = read_branches(sql, _HELD, place, partial(_read_held, window), branch=3, lineage=5)
+    statement = _HELD.replace("{clock}", CLOCK[sql.dialect])
+    rows = read_branches(sql, statement, place, partial(_read_held, window), branch=3, lineage=5)
     if not rows:
         raise damaged_active_branch(window.thread_id)
     active, rules, _ = rows[0]
@@ -109,9 +110,9 @@ def hold_changeable(sql: WriteSql, window: Window) -> HeldThread:
 
 def _read_held(window: Window, row: Row) -> tuple[int, RulesLevel | None, HeldBranch]:
     """The active branch of the thread, its rules, and one of its branches."""
-    rules, *place, last_role, open_calls = row
+    rules, *place, last_role, open_calls, clock = row
     path = read_path(window, place)
-    tip = read_tip(window.thread_id, path.branch, path.last_seq, last_role, open_calls, place[-1])
+    tip = read_tip(window.thread_id, path.branch, path.last_seq, last_role, open_calls, place[-1], clock)
     return place[1], rules, HeldBranch(path, tip, cut(path.segments, 1, path.last_seq))
 
 
@@ -119,10 +120,9 @@ def refuse_live(sql: WriteSql, window: Window, held: HeldBranch) -> None:
     """Raises DraftLive if the message at the end of the branch is being written."""
     if not is_live(held.tip):
         return
-    seq, lease = held.tip.partial_seq or 0, held.tip.lease
-    assert lease is not None
+    seq = held.tip.partial_seq or 0
     partial = load_range(sql, window.tenant, window.thread, held.path.branch, seq, seq)
-    raise DraftLive(window.thread_id, held.path.branch, seq, partial[0].message_id if partial else None, lease.ends)
+    raise draft_live(window.thread_id, held.path.branch, held.tip, partial[0].message_id if partial else None)
 
 
 def settle(sql: WriteSql, window: Window, affected: Sequence[HeldBranch], seq: int) -> bool:

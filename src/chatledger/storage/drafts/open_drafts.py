@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import and_, select
+from sqlalchemy import ColumnElement, and_, literal_column, select
 
 from chatledger.models import OpenDraft
 from chatledger.rules import Lease
@@ -18,7 +18,7 @@ from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.rows.encryption import Tenant, decrypt_values
 from chatledger.storage.rows.owned import owned
 from chatledger.storage.schema.tables import branches, messages
-from chatledger.storage.schema.text import encode_json, encode_key
+from chatledger.storage.schema.text import CLOCK, encode_json, encode_key
 
 
 async def find_open(scope: Scope, abandoned_for: timedelta | None) -> list[OpenDraft]:
@@ -26,8 +26,7 @@ async def find_open(scope: Scope, abandoned_for: timedelta | None) -> list[OpenD
     drafts = await scope.read(lambda sql: _list(sql, scope.tenant))
     if abandoned_for is None:
         return [draft for draft, _ in drafts]
-    now = datetime.now(UTC)
-    return [draft for draft, lease in drafts if _is_over(lease, now) and now - draft.since >= abandoned_for]
+    return [draft for draft, lease in drafts if _is_abandoned(draft, lease, abandoned_for)]
 
 
 async def interrupt_draft(scope: Scope, draft: OpenDraft) -> bool:
@@ -62,13 +61,14 @@ def interrupt_partial(sql: WriteSql, request: AppendRequest, key: PartialKey, *,
 def _list(sql: ReadSql, tenant: Tenant) -> list[tuple[OpenDraft, Lease | None]]:
     key = ("tenant_id", "thread_id", "branch")
     at_tip = and_(*(messages.c[name] == branches.c[name] for name in key), messages.c.seq == branches.c.partial_seq)
-    row = select(branches, messages.c.message_id, messages.c.run_id, messages.c.created_at.label("opened_at"))
+    clock: ColumnElement[int | None] = literal_column(CLOCK[sql.dialect]).label("clock")
+    row = select(branches, clock, messages.c.message_id, messages.c.run_id, messages.c.created_at.label("opened_at"))
     statement = row.join(messages, at_tip).where(owned(branches, tenant), branches.c.partial_seq.is_not(None))
     drafts = []
     for cells in sql.execute(statement):
         place = {"thread_id": cells.thread_id, "branch": cells.branch}
         open_calls = decrypt_values(tenant, branches, {"open_calls": cells.open_calls}, **place)["open_calls"]
-        tip = (cells.last_seq, None, encode_json(open_calls), cells.partial_seq)
+        tip = (cells.last_seq, None, encode_json(open_calls), cells.partial_seq, cells.clock)
         lease = read_tip(cells.thread_id, cells.branch, *tip).lease
         draft = OpenDraft(
             thread_id=cells.thread_id,
@@ -83,5 +83,7 @@ def _list(sql: ReadSql, tenant: Tenant) -> list[tuple[OpenDraft, Lease | None]]:
     return sorted(drafts, key=lambda opened: (opened[0].since, opened[0].thread_id, opened[0].branch))
 
 
-def _is_over(lease: Lease | None, now: datetime) -> bool:
-    return lease is None or not lease.holds(now)
+def _is_abandoned(draft: OpenDraft, lease: Lease | None, period: timedelta) -> bool:
+    if lease is None:
+        return datetime.now(UTC) - draft.since >= period
+    return not lease.holds and lease.age >= period

@@ -124,6 +124,11 @@ def from_microseconds(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
+CLOCK = {"postgresql": "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", "sqlite": "NULL"}
+"""The present time of the database in microseconds, for `read_tip`. On SQLite it is the time of this machine. It is the
+time at which the statement began: a distributed database refuses `clock_timestamp()` in an UPDATE.
+"""
+
 # --- Marks: text as well, which callers keep and no column stores -----------------------------------------------------
 
 _MARK = struct.Struct(">IIqq")  # the checksum of the thread's key, then the fields of a Mark

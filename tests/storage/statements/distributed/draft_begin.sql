@@ -2,7 +2,11 @@
 BEGIN;
 
 UPDATE "chatledger".branches
-SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+SET last_seq = $1, stamp = $2, last_role = $3,
+  open_calls = regexp_replace(
+    $4::text, '"lease":[[][0-9]+', '"lease":['
+    || (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+  ), partial_seq = $5
 WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
   AND NOT EXISTS (
     SELECT 1 FROM "chatledger".tenants WHERE tenant_id = $6 AND encrypted_at IS NOT NULL

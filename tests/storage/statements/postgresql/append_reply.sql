@@ -11,7 +11,7 @@ SELECT (
     FROM "chatledger".chatledger_version
     WHERE encrypted_at IS NOT NULL
   ), b.branch, b.lineage, b.stamp, b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq,
-  m.message_id, m.branch, m.seq
+  (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, m.message_id, m.branch, m.seq
 FROM "chatledger".threads t
 LEFT JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
   AND b.branch = coalesce($3::int, t.active_branch) AND ($4::text IS NULL OR t.user_id = $4::text)

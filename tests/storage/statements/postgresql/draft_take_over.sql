@@ -9,7 +9,7 @@ SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL,
     FROM "chatledger".chatledger_version
     WHERE encrypted_at IS NOT NULL
   ), b.branch, b.lineage, b.stamp, b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq,
-  m.message_id, m.branch, m.seq
+  (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, m.message_id, m.branch, m.seq
 FROM "chatledger".threads t
 LEFT JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
   AND b.branch = coalesce($2::int, t.active_branch) AND ($3::text IS NULL OR t.user_id = $3::text)
@@ -44,7 +44,11 @@ ORDER BY seq, idx;
 
 WITH tip AS (
   UPDATE "chatledger".branches
-  SET last_seq = $1, stamp = $2, last_role = $3, open_calls = $4, partial_seq = $5
+  SET last_seq = $1, stamp = $2, last_role = $3,
+    open_calls = regexp_replace(
+      $4::text, '"lease":[[][0-9]+', '"lease":['
+      || (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+    ), partial_seq = $5
   WHERE tenant_id = $6 AND thread_id = $7 AND branch = $8 AND stamp = $9
     AND NOT EXISTS (
       SELECT 1

@@ -11,7 +11,7 @@ SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL,
     SELECT 1
     FROM chatledger_version
     WHERE encrypted_at IS NOT NULL
-  ), b.branch, b.lineage, b.stamp, b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq,
+  ), b.branch, b.lineage, b.stamp, b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, NULL,
   m.message_id, m.branch, m.seq
 FROM threads t
 LEFT JOIN branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
