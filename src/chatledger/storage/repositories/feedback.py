@@ -160,8 +160,8 @@ class ScoreFilter:
             of_run.append(runs.c.run_id.in_(self.run_ids))
         if of_run:
             ids = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, *of_run)
-            one = self.run_ids is not None and len(self.run_ids) == 1  # PostgreSQL 18 would read the scores first
-            chosen.append(feedback.c.run_id == ids.scalar_subquery() if one else feedback.c.run_id.in_(ids))
+            single = self.run_ids is not None and len(self.run_ids) == 1  # PostgreSQL 18 would read the scores first
+            chosen.append(feedback.c.run_id == ids.scalar_subquery() if single else feedback.c.run_id.in_(ids))
         return chosen
 
     def _of_owner(self, tenant: Tenant) -> list[ColumnElement[bool]]:
