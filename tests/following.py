@@ -55,8 +55,10 @@ class Reader:
             self.messages = [message for message in self.messages if message.seq != change.seq]
         elif change.kind == "rewound":
             self.messages = [message for message in self.messages if (message.seq or 0) < change.seq]
-        else:
+        elif change.kind == "activated":
             self.messages = [message for message in self.messages if (message.seq or 0) <= change.seq]
+        else:
+            assert change.kind in ("abandoned", "run")
 
     async def hear(self, changes: AsyncGenerator[ThreadChange, None], *kinds: str) -> ThreadChange:
         """Take the next changes, which must be of these kinds, and return the last one."""

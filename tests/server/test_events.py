@@ -150,6 +150,22 @@ async def test_a_draft_comes_in_pieces_to_whichever_server_a_reader_goes(databas
     assert [change.kind for change in reader.told] == ["appended", *["grown"] * 6, "completed"]
 
 
+async def test_states_come_with_deltas_alone(database: Database) -> None:
+    """A client that connects gets the present ones, and then each that is another one."""
+    async with database.open() as ledger:
+        await ledger.messages.append("t", [said("0")], create=True)
+        async with ledger.messages.stream("t", idempotency_key="k", run_id="r") as draft:
+            await draft.leave()
+        with serving(database.url) as server:
+            async with following(server.url, "?deltas=true") as events, following(server.url) as others:
+                assert await events.next() == ("abandoned", {"seq": 2, "message_id": draft.message.message_id})
+                assert await events.next() == ("run", {"seq": 2, "run_id": "r", "status": "running"})
+                await ledger.runs.finish("r", status="completed")
+                assert await events.next() == ("run", {"seq": 2, "run_id": "r", "status": "completed"})
+                await ledger.messages.append("t", [said("next")])
+                assert [(await others.next())[0] for _ in range(2)] == ["completed", "appended"]
+
+
 async def read_one(reader: Reader, url: str) -> None:
     async with following(url, "?deltas=true", **{"Last-Event-ID": reader.cursor or ""}) as events:
         kind, fields = await events.next()

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.messages import ChatMessage, ToolCall
 from chatledger.models.parts import Part
+from chatledger.models.runs import RunStatus
 from chatledger.models.windows import Cursor
 
 ChangeKind: TypeAlias = Literal["revised", "retracted", "popped"]
@@ -30,7 +31,9 @@ class Revision(Model):
     """The time of the change in UTC."""
 
 
-ThreadChangeKind: TypeAlias = Literal["appended", "grown", "completed", "revised", "retracted", "rewound", "activated"]
+ThreadChangeKind: TypeAlias = Literal[
+    "appended", "grown", "completed", "revised", "retracted", "rewound", "activated", "abandoned", "run"
+]
 """What happened on the active branch. ThreadChange explains each word."""
 
 
@@ -66,6 +69,13 @@ class ThreadChange(Model):
     - `activated`: `branch` is the active branch now. It shares the messages up to `seq` with the branch before. Drop
       all later messages; those of the new branch follow as `appended`.
 
+    With `deltas=True` there are two states beside them. A follower tells them once it has told all changes, and no
+    position of the branch belongs to them, so a follower that goes on from a cursor may tell one again.
+
+    - `abandoned`: nobody writes the message `message_id` at `seq` any more. The lease of its draft is over.
+    - `run`: `run_id` is a run of the branch, and its `status` is new. A follower tells the newest run when it begins,
+      then each that a message names, and each change of the eight newest that may still change.
+
     A change has the message as it is stored when the change is read. If a message is removed before it is read, only
     the removal is reported. So a removal may be of a message that the reader never had, and a message that grows or is
     completed may be one that the reader left out.
@@ -84,15 +94,21 @@ class ThreadChange(Model):
     branch: int
     """The active branch."""
     seq: int
-    """The position of the message; for `rewound` the first removed position, for `activated` the last shared one."""
+    """The position of the message; for `rewound` the first removed position, for `activated` the last shared one, for
+    `run` the last one of the branch.
+    """
     message_id: str | None = None
-    """The id of the message; None for `rewound` and `activated`."""
+    """The id of the message; None for `rewound`, `activated` and `run`."""
     message: ChatMessage | None = None
-    """The message as it is stored now; None for `retracted`, `rewound` and `activated`. Beside pieces it is None while
-    the message grows, and without its content, reasoning and calls when it is completed.
+    """The message as it is stored now; None for `retracted`, `rewound`, `activated`, `abandoned` and `run`. Beside
+    pieces it is None while the message grows, and without its content, reasoning and calls when it is completed.
     """
     pieces: list[Piece] | None = None
     """The pieces that the draft added, in order; None where `message` is whole."""
+    run_id: str | None = None
+    """The run, for `run`."""
+    status: RunStatus | None = None
+    """Whether that run is running, or how it ended."""
 
 
 ErasureKind: TypeAlias = Literal["thread", "user", "tenant"]

@@ -490,13 +490,13 @@ class MessageRepository:
         of a message that the branch shares with another. Without `cursor` it begins when it is first iterated. A
         redaction and an output are no changes.
 
-        With `deltas`, a message that is being written comes as the `pieces` that it grew by: see ThreadChange. Any
-        cursor serves with and without.
+        With `deltas`, a message that is being written comes as the `pieces` that it grew by, and the follower tells
+        abandoned drafts and the runs of the branch: see ThreadChange. Any cursor serves with and without.
 
         One statement every 250 ms asks for all threads that this process follows, or for those of one tenant under row-
-        level security and on Citus. Only a thread that changed is read, once for all followers at the same position. A
-        follower buffers at most 100 changes or 8 MiB while its caller is busy, and then reads on. While the database is
-        away it tries again, at least every four seconds.
+        level security and on Citus; with `deltas` another one asks for their open runs. Only a thread that changed is
+        read, once for all followers at the same position. A follower buffers at most 100 changes or 8 MiB while its
+        caller is busy, and then reads on. While the database is away it tries again, at least every four seconds.
 
         Raises ThreadNotFound, also once the thread is deleted or erased; BranchNotFound and InvalidCursor for a cursor
         of another thread or database; StorageError once the ledger is closed; and the errors of a history that cannot

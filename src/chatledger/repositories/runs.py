@@ -94,7 +94,9 @@ class RunRepository:
         with refusing("usage"):
             usage = None if usage is None else Usage.model_validate(dict(usage))
         error = None if error is None else masked_text(error)
-        return await self._scope.write(lambda sql: finish_run(sql, self._scope.tenant, run_id, status, usage, error))
+        run = await self._scope.write(lambda sql: finish_run(sql, self._scope.tenant, run_id, status, usage, error))
+        self._scope.hint(encode_key(run.thread_id, "thread_id"))
+        return run
 
     async def get(self, run_id: str) -> Run:
         """The run. Raises RunNotFound."""

@@ -137,7 +137,7 @@ async def test_each_kind_of_change_is_reported_once_and_in_order(ledger: Ledger,
                 others.append(reader.copy())
             assert reader.has(await writer.messages.history("t"))
             others.append(await Reader.of(writer, "t"))
-    assert {change.kind for change in reader.told} == set(get_args(ThreadChangeKind))
+    assert {change.kind for change in reader.told} == set(get_args(ThreadChangeKind)) - {"abandoned", "run"}
     assert [change.pieces is not None for change in reader.told if change.kind == "grown"] == [deltas] * 2
     for other in others:
         await other.catch_up(writer, deltas=deltas)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-from chatledger import Ledger, Newest, Oldest, Tokens, Turns
+from chatledger import ChatMessage, Ledger, Newest, Oldest, Tokens, Turns
 from tests.conversations import turn, user
 from tests.storage.statements.scene import Scene
 
@@ -222,6 +222,15 @@ async def follow_poll(scene: Scene) -> None:
     async with _with_thread(scene) as ledger:
         with scene.sending(once=True):
             await until_polled(ledger, "t", scene)
+
+
+async def follow_states(scene: Scene) -> None:
+    """`messages.follow(deltas=True)` begins: it looks for the newest run of the branch, and at its status."""
+    async with _with_thread(scene) as ledger:
+        await ledger.messages.append("t", ChatMessage(role="assistant", content="Sunny.", run_id="r"))
+        async with aclosing(ledger.messages.follow("t", deltas=True)) as changes:
+            with scene.sending():
+                assert (await anext(changes)).kind == "run"
 
 
 async def until_polled(ledger: Ledger, thread_id: str, scene: Scene) -> None:

@@ -66,8 +66,10 @@ def _in_short(change: ThreadChange) -> dict[str, Any]:
     fields: dict[str, Any] = {"seq": change.seq}
     if change.kind == "activated":
         fields["branch"] = change.branch
-    if change.kind == "retracted":
+    if change.kind in ("retracted", "abandoned"):
         fields["message_id"] = change.message_id
+    if change.kind == "run":
+        fields |= {"run_id": change.run_id, "status": change.status}
     if change.message is not None:
         fields["message"] = change.message if change.pieces is None else _filled(change.message)
     if change.pieces is not None:

@@ -68,9 +68,11 @@ async def follow_thread(request: Request, state: Shared, stream: Annotated[_Stre
     kind of the change, its data a ThreadChange, and its id the cursor after the change. The first event has only an id,
     the cursor after which the stream starts. With `deltas`, the data has the `seq`, and the `message`, `message_id` or
     `branch` that the kind needs; a message that grows comes as `pieces`, and one that is completed as the last of them
-    beside the other fields of the message. The stream ends when the server stops, after an hour, or up to 15 seconds
-    after the token changed. Then connect again with the last id, to this server or another one. A stream whose token
-    was withdrawn ends with an event `problem`, as one whose thread is gone.
+    beside the other fields of the message. Two more events tell states: `abandoned`, that nobody writes a message any
+    more, and `run`, the `run_id` of a run and its `status`; a stream tells the present ones when it begins. The stream
+    ends when the server stops, after an hour, or up to 15 seconds after the token changed. Then connect again with the
+    last id, to this server or another one. A stream whose token was withdrawn ends with an event `problem`, as one
+    whose thread is gone.
     """
     return EventStream(_events(request, state, stream))
 

@@ -39,7 +39,7 @@ Connect: TypeAlias = Callable[[], Awaitable[Any]]
 
 
 def bucket_of(followed: Followed) -> str:
-    tenant, thread = followed
+    tenant, thread, _ = followed
     parts = b"".join(len(part).to_bytes(2, "big") + part for part in (tenant.key.encode(), thread.encode()))
     return hashlib.blake2b(parts, digest_size=_BUCKET // 2).hexdigest()
 

@@ -129,6 +129,5 @@ class Poller:
 
 def _compare(asked: Sequence[_Waiting], states: States) -> None:
     for waiting in asked:
-        tenant, thread = waiting.followed
-        if states.get((tenant.key, thread)) != waiting.state and not waiting.moved.done():
+        if states.get(waiting.followed.key) != waiting.state and not waiting.moved.done():
             waiting.moved.set_result(None)

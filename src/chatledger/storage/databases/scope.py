@@ -101,7 +101,7 @@ class Scope:
                 self._note_failure(error, request.thread_id)
                 raise
         if self.moved is not None:
-            self.moved((request.tenant, request.thread))
+            self.moved(Followed(request.tenant, request.thread))
         self.count(request, appended)
         return appended
 
@@ -157,9 +157,14 @@ class Scope:
             except ChatLedgerError as error:
                 self._note_failure(error)
                 raise
-        if self.moved is not None and moves is not None:
-            self.moved((self.tenant, moves))
+        if moves is not None:
+            self.hint(moves)
         return done
+
+    def hint(self, thread: str) -> None:
+        """Notify the followers of a thread, as stored, after a write."""
+        if self.moved is not None:
+            self.moved(Followed(self.tenant, thread))
 
     async def require_keys(self) -> None:
         """Raises EncryptionError if the database is recorded as encrypted and the ledger has no keys."""

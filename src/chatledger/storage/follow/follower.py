@@ -4,6 +4,8 @@ A follower reads what was changed since its position, and then waits until the t
 remembers, and the cursor of a change is the position after it. So another process goes on from there, and whatever was
 lost on the way (a connection, a hint, the process) is only late.
 
+With deltas it also tells states that take no position (`reported.py`): an abandoned draft, and the runs of the branch.
+
 Positions of a branch never move and are never used again, so the position on the followed branch says which messages
 and which changes were told. Two things change without a position there: a message that is still being written, of which
 the follower remembers how much it has told and a checksum of it, and a message that another branch stores. A revision
@@ -16,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,10 +29,13 @@ from sqlalchemy import and_, select
 
 from chatledger.errors import InvalidCursor, StorageError, ThreadNotFound
 from chatledger.models import ChatMessage, ThreadChange, ThreadChangeKind
+from chatledger.rules import Lease
+from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.databases.states import State
+from chatledger.storage.databases.states import Followed, State
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.follow.follow_cursor import Position, Read, check_of
+from chatledger.storage.follow.reported import Reported, look_at_runs
 from chatledger.storage.follow.words import Words, pieces_after, without_words, words_of
 from chatledger.storage.history.path import Path, cut, load_path, load_range, read_path, stands_on
 from chatledger.storage.history.row_sizes import fitting, sizes_between
@@ -38,7 +44,7 @@ from chatledger.storage.history.window_request import Window
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.rows.messages import bytes_of, encode_message
 from chatledger.storage.schema.tables import branches
-from chatledger.storage.schema.text import decode_text, to_microseconds
+from chatledger.storage.schema.text import CLOCK, decode_text, encode_key, to_microseconds
 
 MOST = 100
 """The most messages, and the most changes, that one read returns."""
@@ -58,11 +64,11 @@ async def follow(
     """
     assert scope.guard is not None
     scope.guard.poller()  # before the first read: a hint that comes between that and the first wait counts
-    at, failures = start, 0
+    at, reported, failures = start, Reported() if deltas else None, 0
     while True:
-        read = partial(_read, scope, window, at, deltas)
+        read = partial(_read, scope, window, at, reported)
         try:
-            look, since = await scope.guard.poller().reads.read((window.tenant, window.thread, at, deltas), read)
+            look, since = await scope.guard.poller().reads.read((window.tenant, window.thread, at, reported), read)
             failures = 0
         except StorageError as error:
             if not error.retryable:
@@ -72,27 +78,34 @@ async def follow(
             continue
         for change in look.changes:
             yield change
-        at = look.at
+        at, reported = look.at, look.reported
         if not look.more:
-            await scope.guard.poller().moved((window.tenant, window.thread), look.state, since)
+            followed = Followed(window.tenant, window.thread, reported.watched if reported else ())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(look.lease_left):
+                    await scope.guard.poller().moved(followed, look.state, since)
 
 
-async def _read(scope: Scope, window: Window, at: Position | Read | None, deltas: bool) -> tuple[Look, float]:
+async def _read(
+    scope: Scope, window: Window, at: Position | Read | None, reported: Reported | None
+) -> tuple[Look, float]:
     """The next changes, and the time before they were read."""
     since = time.monotonic()
-    return await scope.read(partial(read_changes, window=window, start=at, deltas=deltas), snapshot=True), since
+    return await scope.read(partial(read_changes, window=window, start=at, reported=reported), snapshot=True), since
 
 
 @dataclass(slots=True)
 class Look:
     """The changes after a position, and the position after them. `state` is that of the thread when it was read;
-    `more`: there were more changes by then.
+    `more`: there were more changes by then. `reported` are the states that were told, None without deltas. `lease_left`
+    are the seconds until the lease of a draft ends, which moves nothing.
     """
 
     window: Window
     at: Position
     state: State
-    deltas: bool
+    reported: Reported | None
+    lease_left: float | None = None
     changes: list[ThreadChange] = field(default_factory=list)
     more: bool = False
     revised: int = 0
@@ -108,31 +121,36 @@ class Look:
             fields |= {"seq": message.seq, "message_id": message.message_id, "message": message}
             if fields.get("pieces") is not None:
                 fields["message"] = without_words(message) if kind == "completed" else None
+            if self.reported is not None and message.run_id is not None:
+                self.reported = self.reported.naming(encode_key(message.run_id, "run_id"))
         fields |= {"kind": kind, "cursor": at.write(self.window.thread)}
         fields |= {"thread_id": self.window.thread_id, "branch": at.branch}
         # The message was read from rows, so it is not validated again.
         self.changes.append(ThreadChange.model_construct(**fields))
 
 
-def read_changes(sql: WriteSql, window: Window, start: Position | Read | None, *, deltas: bool) -> Look:
+def read_changes(sql: WriteSql, window: Window, start: Position | Read | None, *, reported: Reported | None) -> Look:
     """The next changes after `start`, in a snapshot. None is the end of the active branch. Raises as `follow`."""
     active = _find_branch(sql, window)
-    state = (active.path.branch, active.path.last_seq, active.path.stamp)
+    state: State = (active.path.branch, active.path.last_seq, active.path.stamp, ())
     if start is None:
-        return Look(window, _position_at(sql, window, active), state, deltas)
+        look = Look(window, _position_at(sql, window, active), state, reported)
+        _tell_states(sql, look, active)
+        return look
     followed = active if start.branch == active.path.branch else _find_branch(sql, replace(window, branch=start.branch))
     at = _resume(sql, window, followed, start) if isinstance(start, Read) else start
     if at.created != active.created:  # the thread was deleted, and made again
         raise ThreadNotFound(window.thread_id)
     if at.version > followed.path.last_seq:
         raise InvalidCursor(None, f"the cursor is beyond the end of branch {at.branch}; it is of another database")
-    look = Look(window, at, state, deltas)
+    look = Look(window, at, state, reported)
     _tell_partial(sql, look, followed.path)
     _tell_shared(sql, look, followed.path)
     if look.at.version < followed.path.last_seq and not look.full:
         _tell_positions(sql, look, followed.path)
     if followed is not active and not look.more:
         _tell_activated(sql, look, followed.path, active)
+    _tell_states(sql, look, active)
     return look
 
 
@@ -141,31 +159,39 @@ def read_changes(sql: WriteSql, window: Window, start: Position | Read | None, *
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """`created`: the checksum of the thread's creation, which tells it from another one with the same id."""
+    """`created`: the checksum of the thread's creation, which tells it from another one with the same id. `lease`: that
+    of the message `partial_seq`.
+    """
 
     path: Path
     partial_seq: int | None
+    lease: Lease | None
     created: int
 
 
 _BRANCH = """
-SELECT t.created_at, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent, b.partial_seq
+SELECT t.created_at, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent, b.partial_seq,
+  CASE WHEN b.partial_seq IS NOT NULL THEN b.open_calls END, {clock}
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
+_BRANCHES = {
+    "postgresql": _BRANCH.replace(":branch", ":branch::int").replace("{clock}", CLOCK["postgresql"]),
+    "sqlite": _BRANCH.replace("{clock}", CLOCK["sqlite"]),
+}
 
 
 def _find_branch(sql: WriteSql, window: Window) -> _Branch:
     """Raises ThreadNotFound (also for another user's thread), BranchNotFound and DamagedCell."""
-    template = _BRANCH.replace(":branch", ":branch::int") if sql.dialect == "postgresql" else _BRANCH
-    rows: Sequence[Row] = sql.fetch(template, window.place)
-    path = read_path(window, rows[0][1:] if rows else None)
-    created_at: Any = rows[0][0]
+    rows: Sequence[Row] = sql.fetch(_BRANCHES[sql.dialect], window.place)
+    path = read_path(window, rows[0][1:-2] if rows else None)
+    created_at, *_, partial_seq, open_calls, clock = rows[0]
     if isinstance(created_at, datetime):
         created_at = to_microseconds(created_at.replace(tzinfo=UTC))
-    return _Branch(path, rows[0][-1], check_of(created_at))
+    tip = read_tip(window.thread_id, path.branch, path.last_seq, None, open_calls, partial_seq, clock)
+    return _Branch(path, partial_seq, tip.lease, check_of(created_at))
 
 
 def _position_at(sql: WriteSql, window: Window, branch: _Branch) -> Position:
@@ -217,7 +243,7 @@ def _tell_partial(sql: WriteSql, look: Look, path: Path) -> None:
     if not messages:  # it was removed, which a later position says
         return
     (message,) = messages
-    pieces = pieces_after(message, known) if look.deltas and known else None
+    pieces = pieces_after(message, known) if look.reported is not None and known else None
     if message.state != "partial":
         look.tell("completed", look.at, message=message, pieces=pieces)
         return
@@ -335,6 +361,26 @@ def _tell_activated(sql: WriteSql, look: Look, path: Path, active: _Branch) -> N
     at = Position(active.path.branch, shared, active.path.last_seq, active.created, None, tuple(ends.items()))
     look.tell("activated", at, seq=shared)
     look.more = shared < active.path.last_seq
+
+
+# --- The states -------------------------------------------------------------------------------------------------------
+
+
+def _tell_states(sql: WriteSql, look: Look, active: _Branch) -> None:
+    """Tell the states that are others than those that were told, once all changes are told."""
+    if look.reported is None or look.more:
+        return
+    seq, before = active.partial_seq, look.reported
+    reported = before.leaving(seq, active.lease)
+    if reported.abandoned not in (None, before.abandoned) and seq is not None:
+        for message in load_path(sql, look.window, active.path, seq, seq):
+            look.tell("abandoned", look.at, seq=seq, message_id=message.message_id)
+    elif seq is not None and active.lease is not None and reported.abandoned is None:
+        look.lease_left = active.lease.left.total_seconds()
+    look.reported, runs = look_at_runs(sql, look.window, active.path, reported)
+    for run, status in runs:
+        look.tell("run", look.at, seq=look.at.version, run_id=decode_text(run), status=status)
+    look.state = (*look.state[:3], look.reported.statuses)
 
 
 def _shared_up_to(path: Path, other: Path) -> int:

@@ -2,7 +2,8 @@
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 SELECT t.created_at, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent,
-  b.partial_seq
+  b.partial_seq, CASE WHEN b.partial_seq IS NOT NULL THEN b.open_calls END,
+  (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
 FROM "chatledger".threads t
 LEFT JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
   AND b.branch = coalesce($1::int, t.active_branch)

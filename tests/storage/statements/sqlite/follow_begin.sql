@@ -2,7 +2,7 @@
 BEGIN;
 
 SELECT t.created_at, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent,
-  b.partial_seq
+  b.partial_seq, CASE WHEN b.partial_seq IS NOT NULL THEN b.open_calls END, NULL
 FROM threads t
 LEFT JOIN branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
   AND b.branch = coalesce(:branch, t.active_branch)

@@ -25,7 +25,7 @@ from chatledger.storage.databases.postgresql.append import ATTEMPTS, PostgresqlA
 from chatledger.storage.databases.postgresql.append_queue import AppendQueues
 from chatledger.storage.databases.postgresql.group import PostgresqlGroups
 from chatledger.storage.databases.retries import Retries, note_retry
-from chatledger.storage.databases.states import Followed, State, States, read_states_of
+from chatledger.storage.databases.states import Followed, FollowedKey, State, States, read_states_of
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections, is_long
 from chatledger.storage.drivers.errors import (
     commit_outcome_unknown,
@@ -153,10 +153,10 @@ class PostgresqlDatabase(OpenDatabase):
         """
         if not (self.secured or self.distributed):
             return await super().states(followed)
-        states: dict[tuple[str, str], State] = {}
-        for tenant in {tenant.key: tenant for tenant, _ in followed}.values():
-            own = [thread for owner, thread in followed if owner.key == tenant.key]
-            states |= await self.read(tenant, partial(read_states_of, tenant=tenant, threads=own))
+        states: dict[FollowedKey, State] = {}
+        for tenant in {asked.tenant.key: asked.tenant for asked in followed}.values():
+            own = [asked for asked in followed if asked.tenant.key == tenant.key]
+            states |= await self.read(tenant, partial(read_states_of, tenant=tenant, followed=own))
         return states
 
     async def history_if(self, condition: Callable[[WriteSql], None], window: Window) -> Section:
