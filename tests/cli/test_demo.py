@@ -91,3 +91,10 @@ def test_samples_hold_what_their_table_says(sqlite_database: Database) -> None:
     assert report["violations"] == {"R6": 1, "R8": 3}
     strict = chatledger("import", *files, *READ, "--rules", "strict", "--tenant", "s", url=sqlite_database.url)
     assert (strict.code, strict.error.split(": ")[1]) == (1, "support.jsonl, line 1")
+
+
+def test_without_a_url_the_samples_stay_out_of_the_default_file(tmp_path: Path) -> None:
+    out = chatledger("demo", cwd=tmp_path).out
+    assert "--url demo.db" in out
+    assert (tmp_path / "demo.db").exists()
+    assert not (tmp_path / "chatledger.db").exists()

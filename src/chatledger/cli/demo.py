@@ -14,7 +14,7 @@ import typer
 from chatledger.cli.escape import one_line
 from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.files.import_files import describe, import_paths
-from chatledger.cli.options import Debug, Json, Tenant, Url, open_ledger, require_keys, run_async
+from chatledger.cli.options import Debug, Json, Tenant, open_ledger, require_keys, run_async, url_option
 from chatledger.cli.output import console, plural, print_json
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         def __call__(self, step: str, *details: str) -> None: ...
 
 
+DEMO_FILE = "demo.db"
+"""Not the default file of the other commands: samples there would mix with the user's own conversations."""
 SAMPLES = ("travel.json", "support.jsonl")
 THREAD_OF = "trip-to-kyoto"
 RUN = "demo-run-1"
@@ -43,16 +45,15 @@ def demo(
     migrate: Annotated[
         bool, typer.Option("--migrate", help="First migrate the database to this release's schema.")
     ] = False,
-    url: Url = None,
+    url: Annotated[str, url_option(DEMO_FILE)] = DEMO_FILE,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Try chatledger with sample conversations.
 
-    Imports the samples into the database, appends a turn with a call, streams an answer, edits a question, sends a
-    result that is refused, searches, and scores. Then it prints the end of the conversation. A second run stores
-    nothing twice.
+    Imports the samples, appends a turn with a call, streams an answer, edits a question, sends a result that is
+    refused, searches, and scores. Then it prints the end of the conversation. A second run stores nothing twice.
     """
 
     async def command() -> int:
@@ -77,7 +78,7 @@ def demo(
     run_async(command, debug=debug)
 
 
-def _migrate(url: str | None) -> None:
+def _migrate(url: str) -> None:
     from chatledger.admin import migrate
 
     migrate(url)
@@ -190,7 +191,7 @@ def live_turn() -> list[dict[str, object]]:
     ]
 
 
-async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
+async def _show(ledger: Ledger, thread_id: str, url: str) -> None:
     from chatledger.cli.conversations.render import render
     from chatledger.models import Turns
     from chatledger.repositories.history import with_draft
@@ -213,7 +214,7 @@ def _name() -> str:
     return shlex.quote(called) if needs_path else "chatledger"
 
 
-def _place(url: str | None) -> str:
+def _place(url: str) -> str:
     """The path or URL of the database, without its password."""
     from chatledger.cli.options import file_path
     from chatledger.storage.drivers.urls import read_url, without_password

@@ -19,16 +19,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Url = Annotated[
-    str | None,
-    typer.Option(
+
+def url_option(default: str) -> Any:
+    return typer.Option(
         "--url",
         metavar="URL",
         envvar="CHATLEDGER_URL",
         help="The database: a file path, sqlite:///PATH or postgresql://….",
-        show_default="chatledger.db",
-    ),
-]
+        show_default=default,
+    )
+
+
+Url = Annotated[str | None, url_option("chatledger.db")]
 Tenant = Annotated[str, typer.Option("--tenant", metavar="TENANT", help="The tenant that owns the conversations.")]
 
 
@@ -178,9 +180,7 @@ def require_database(url: str | None) -> None:
 
     path = file_path(url)
     if path is not None and not Path(path).exists():
-        raise StorageError(
-            f"there is no database {path}; check --url, or create one with chatledger import, migrate or demo"
-        )
+        raise StorageError(f"there is no database {path}; check --url, or create one with chatledger import or migrate")
 
 
 def file_path(url: str | None) -> str | None:

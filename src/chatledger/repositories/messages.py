@@ -135,8 +135,8 @@ class MessageRepository:
         the messages of a key on every branch of the thread. A repeat never activates a branch.
 
         `run_id` is the run of each message that names none, except system and developer messages; a run that does not
-        exist is created. `rules` judges this batch in place of the thread's level. `on_open_calls="close"` first
-        answers open calls that would refuse the batch with synthetic results.
+        exist is created, and is `running` until `runs.finish`. `rules` judges this batch in place of the thread's
+        level. `on_open_calls="close"` first answers open calls that would refuse the batch with synthetic results.
 
         `expected`, the mark of a history or an append, makes the append conditional: it raises VersionConflict if the
         branch changed since, or if another branch is active and `branch` names none. The guide about retries lists what

@@ -57,7 +57,7 @@ def record(
 
     It replaces the user's earlier score of the same target and key.
 
-    Example: chatledger feedback record demo-run-1 stars 4 --user mei
+    Example: chatledger feedback record demo-run-1 stars 4 --user mei --url demo.db
     """
 
     async def work(ledger: Ledger) -> int:
