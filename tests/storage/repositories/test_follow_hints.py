@@ -60,6 +60,18 @@ async def every_change(ledger: Ledger, writer: Ledger) -> None:
 
 
 @pytest.mark.usefixtures("never")
+async def test_the_end_of_a_run_is_hinted(writer: Ledger) -> None:
+    await writer.messages.append("t", [assistant("!", run_id="r")])
+    async with aclosing(writer.messages.follow("t", deltas=True)) as changes:
+        assert (await anext(changes)).status == "running"
+        hearing = asyncio.create_task(anext(changes))
+        await until_waiting(writer)
+        await writer.runs.finish("r", status="completed")
+        async with asyncio.timeout(LONG):
+            assert (await hearing).status == "completed"
+
+
+@pytest.mark.usefixtures("never")
 async def test_a_hint_between_the_first_read_and_the_first_wait_counts(writer: Ledger) -> None:
     reader = await Reader.of(writer, "t")
     await writer.messages.append("t", [user("And in Oslo?")])

@@ -44,7 +44,11 @@ async def _open(
         str | None, Query(description="The mark of the messages that the client has, or the cursor of a change.")
     ] = None,
     deltas: Annotated[
-        bool, Query(description="Send the pieces that a message grows by, in UTF-8, in place of the whole message.")
+        bool,
+        Query(
+            description="Send the pieces that a message grows by, in UTF-8, in place of the whole message; and"
+            " the states of drafts and runs."
+        ),
     ] = False,
     last_event_id: Annotated[str | None, Header(description="The id of the last event; a browser sends it.")] = None,
 ) -> AsyncIterator[_Stream]:
