@@ -102,6 +102,29 @@ async def trips_of_a_poll(proxy: Proxy, polls: list[int]) -> int:
     return proxy.round_trips - before
 
 
+async def test_the_runs_of_a_tenant_are_told_under_row_level_security(secured: str) -> None:
+    await follow_runs_of_two_tenants(secured, PostgreSQL(rls=True))
+
+
+async def test_the_runs_of_a_tenant_of_a_distributed_database_are_told(pg_database: Database) -> None:
+    await follow_runs_of_two_tenants(pg_database.url, PostgreSQL(distributed=True))
+
+
+async def follow_runs_of_two_tenants(url: str, options: PostgreSQL) -> None:
+    """With runs and threads of the same ids."""
+    async with Ledger.open(url, postgresql=options) as ledger, Ledger.open(url, postgresql=options) as writer:
+        for name in ("a", "b"):
+            await writer.tenant(name).messages.append("t", [user("?"), assistant("!", run_id="r")], create=True)
+        followers = [ledger.tenant(name).messages.follow("t", deltas=True) for name in ("a", "b")]
+        assert [(await anext(changes)).status for changes in followers] == ["running"] * 2
+        await writer.tenant("b").runs.finish("r", status="completed")
+        await writer.tenant("a").runs.finish("r", status="failed")
+        async with asyncio.timeout(LONG):
+            assert [(await anext(changes)).status for changes in followers] == ["failed", "completed"]
+        for changes in followers:
+            await changes.aclose()
+
+
 async def test_every_change_is_told_under_row_level_security(secured: str) -> None:
     async with (
         Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger,
