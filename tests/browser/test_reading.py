@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from chatledger import ChatMessage, blocking
 from tests.browser.conversations import LONG
 
 
@@ -103,6 +105,22 @@ def test_a_long_conversation_opens_at_its_end_and_scrolls_back_to_its_beginning(
     seqs = page.locator("article").evaluate_all("all => all.map(one => Number(one.dataset.seq))")
     assert seqs == list(range(1, LONG + 1))
     expect(page.get_by_role("link", name="Earlier messages")).to_have_count(0)
+
+
+@pytest.mark.parametrize("below", [60, 200])
+def test_a_page_that_nearly_fits_opens_at_its_beginning(page: Page, ledger: blocking.Ledger, below: int) -> None:
+    ledger.messages.append("short", [ChatMessage.user("line\n" * 10) for _ in range(4)], create=True)
+    page.goto("/threads/short")
+    height = page.evaluate("document.documentElement.scrollHeight")
+    page.set_viewport_size({"width": 1200, "height": height - below})
+    for address, first in {"/threads/short": "h1", "/threads/short?at=1#m-1": "#m-1"}.items():
+        page.goto("about:blank")
+        page.goto(address)
+        page.wait_for_timeout(300)  # the observer of sizes comes after the script
+        box, bar = (page.locator(one).bounding_box() for one in (first, ".bar"))
+        assert box is not None
+        assert bar is not None
+        assert box["y"] >= bar["y"] + bar["height"]
 
 
 def test_what_is_read_stays_in_its_place_when_earlier_messages_come(page: Page) -> None:

@@ -269,7 +269,7 @@ async def test_threads_are_listed_newest_first_by_page(sqlite_database: Database
     users = [thread["user_id"] for thread in first["items"] + rest["items"]]
     assert (users, rest["next_cursor"]) == (["ada", "bob", "ada"], None)
     table = chatledger("threads", url=sqlite_database.url).out.splitlines()
-    assert [line.split()[-1] for line in table] == ["PREVIEW", "ada", "bob", "ada"]
+    assert [line.split()[-1] for line in table] == ["MESSAGE", "ada", "bob", "ada"]
 
 
 async def test_threads_are_chosen_and_archived(sqlite_database: Database) -> None:

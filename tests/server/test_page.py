@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from chatledger import ChatMessage, Feedback, Ledger, NewThread
+from chatledger import ChatMessage, Feedback, Ledger, Newest, NewThread
 from chatledger.models import AudioPart, FilePart, ImagePart
 from chatledger.repositories import scope_of
 from chatledger.server import Caller, TokenFile, create_app
@@ -308,3 +308,21 @@ async def test_text_that_is_no_unicode_is_shown(client: httpx.AsyncClient, ledge
     message = ChatMessage(role="assistant", content=odd, message_id=odd)
     await ledger.messages.append(odd, [message], create=NewThread(title=odd))
     assert "half \ufffd" in await text_of(client, "/")
+
+
+async def test_a_thread_without_a_title_has_one_name_in_lists_and_its_question_above_it(
+    client: httpx.AsyncClient, ledger: Ledger
+) -> None:
+    turn = [ChatMessage.user(" Two days\nin Turin?"), ChatMessage.assistant("See the museum.")]
+    await ledger.messages.append("trip", turn, create=True)
+    for path in ("/", "/?q=museum"):
+        assert '<bdi class="name">trip</bdi>' in await text_of(client, path)
+    assert "See the museum." in await text_of(client, "/")
+    html = await text_of(client, "/threads/trip")
+    assert '<h1 dir="auto">Two days in Turin?</h1>' in html
+    assert "<title>Two days in Turin? ·" in html
+    before = (await ledger.messages.history("trip", Newest(1))).previous_cursor
+    assert before is not None
+    assert '<h1 dir="auto">trip</h1>' in await text_of(client, f"/threads/trip?after={before}")
+    await ledger.threads.update("trip", title="Turin")
+    assert '<h1 dir="auto">Turin</h1>' in await text_of(client, "/threads/trip")

@@ -105,7 +105,7 @@ def _print_threads(page: Page[Thread]) -> None:
         )
         for thread in page
     ]
-    print_page(("thread", "user", "messages", "active", "title or preview"), rows, page, "no threads")
+    print_page(("thread", "user", "messages", "active", "title or last message"), rows, page, "no threads")
 
 
 def archive(

@@ -12,7 +12,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from chatledger.ledger import Ledger
-from chatledger.models import Branch, ChatMessage, Cursor, Feedback, Newest, Oldest
+from chatledger.models import Branch, ChatMessage, Cursor, Feedback, Newest, Oldest, Thread
 from chatledger.models.parts import MediaPart
 from chatledger.models.weight import apart, in_thread
 from chatledger.repositories import scope_of
@@ -36,6 +36,8 @@ _BRANCHES = 200
 """The newest branches, among which a person may choose."""
 _SCORES = 1_000
 """The most scores that a page shows, of all its messages together."""
+_HEADING = 200
+"""The most characters of a question that head a page."""
 Position = Annotated[int | None, Query(ge=0, le=2**53)]
 Place = Annotated[Cursor | None, Query()]
 
@@ -120,6 +122,7 @@ async def _show(request: Request, ledger: Ledger, thread_id: str, window: PageWi
         request,
         template,
         thread=thread,
+        heading=heading_of(thread, history),
         history=history,
         branches=branches[-_BRANCHES:],
         messages=shown,
@@ -127,6 +130,15 @@ async def _show(request: Request, ledger: Ledger, thread_id: str, window: PageWi
         window=window,
         is_live=history.branch == thread.active_branch,
     )
+
+
+def heading_of(thread: Thread, history: History) -> str:
+    """The title of the thread, else the beginning of its first question if the history begins with the thread, else its
+    id.
+    """
+    own = history.previous_cursor is None
+    asked = next((message.text for message in history if message.role == "user"), "") if own else ""
+    return thread.title or " ".join(asked[:_HEADING].split()) or thread.thread_id
 
 
 async def read_beside(

@@ -8,7 +8,7 @@ from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Thread
 from chatledger.models.parts import MediaPart
 from chatledger.repositories.history import History, with_draft
-from chatledger.server.page.conversation import read_beside
+from chatledger.server.page.conversation import heading_of, read_beside
 from chatledger.server.page.html import render
 from chatledger.server.page.media import content_of
 from chatledger.server.page.shown import Renderer
@@ -19,8 +19,9 @@ async def to_file(ledger: Ledger, thread: Thread, history: History) -> str:
     """The file. It shows whole texts, the runs of the messages and their scores."""
     beside = await read_beside(ledger, history, (), all_scores=True)
     shown = Renderer(_data_uri, limit=None).show(with_draft(history), beside)
+    heading = heading_of(thread, history)
     style = Markup(FILES["page.css"].decode())  # noqa: S704 - our own
-    return render("file.html", thread=thread, messages=shown, style=style, in_file=True)
+    return render("file.html", thread=thread, heading=heading, messages=shown, style=style, in_file=True)
 
 
 def _data_uri(message: ChatMessage, index: int, part: MediaPart) -> str | None:

@@ -271,9 +271,16 @@ list?.addEventListener("toggle", async (event) => {
 
 document.getElementById("branch")?.addEventListener("change", (event) => event.target.form.requestSubmit());
 if (list) {
-  if (list.dataset.newest && !location.hash) toEnd();
-  atEnd = isAtEnd();
-  new ResizeObserver(() => { if (atEnd) toEnd(); }).observe(list);
+  const { scrollHeight } = document.documentElement;
+  // A page that nearly fits opens at its beginning: its end would put the first question under the bar.
+  const opensAtEnd = list.dataset.newest && !location.hash && scrollHeight > 1.5 * innerHeight;
+  if (opensAtEnd) toEnd();
+  atEnd = opensAtEnd || scrollHeight <= innerHeight;
+  let height = list.offsetHeight;
+  new ResizeObserver(() => {  // it is called once at the start too, when nothing has grown
+    if (atEnd && list.offsetHeight !== height) toEnd();
+    height = list.offsetHeight;
+  }).observe(list);
   watch();
   if (document.getElementById("end")) follow();
 }
