@@ -220,3 +220,33 @@ async def test_an_export_of_a_tree_leaves_out_no_branch(database: Database, tmp_
     assert (done.code, done.err) == (0, "")
     as_chat = chatledger("export", "--all", "--format", "openai-chat", url=database.url)
     assert "1 branch" in as_chat.err
+
+
+@pytest.mark.parametrize(
+    ("words", "none"),
+    [
+        (("--model", "X"), "has a run of the model 'X'"),
+        (("--model", "X", "--agent", "A"), "has a run of the model 'X' and the agent 'A'"),
+        (("--jsonl", "--min-score", "stars=4.5"), "has a mean score of at least 4.5 for 'stars'"),
+        (
+            ("--user", "ada", "--since", "2020-01-01"),
+            "belongs to the user 'ada' and was active since 2020-01-01 00:00:00",
+        ),
+    ],
+)
+def test_an_export_that_chooses_nothing_says_so(imported: str, words: tuple[str, ...], none: str) -> None:
+    outcome = chatledger("export", *words, url=imported)
+    assert (outcome.code, outcome.error) == (0, f"chatledger: 0 of 4 threads: none {none}")
+
+
+def test_a_format_that_is_only_read_is_not_called_unknown(imported: str) -> None:
+    outcome = chatledger("export", "--all", "--format", "oasst", url=imported)
+    assert outcome.code == 2
+    assert outcome.error.startswith("chatledger: cannot write oasst, except from a file of that format; ")
+
+
+@pytest.mark.parametrize("name", ["openai", "openai_chat"])
+@pytest.mark.parametrize("command", ["export", "show"])
+def test_a_format_of_a_like_name_is_suggested(imported: str, command: str, name: str) -> None:
+    error = chatledger(command, "a", "--format", name, url=imported).error
+    assert error.startswith(f"chatledger: unknown format {name!r}; did you mean 'openai-chat'? Known formats: agent-")

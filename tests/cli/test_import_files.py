@@ -146,3 +146,19 @@ def test_another_file_of_the_same_name_needs_a_source(database: Database, tmp_pa
         named = chatledger("import", both[1], "--source", "two", "--json", url=database.url)
         assert (named.code, named.json["threads"]["unchanged"]) == (0, unchanged)
     assert chatledger("import", *both, "--source", "x", url=database.url).code == 2
+
+
+def test_a_file_of_another_format_than_the_given_one_is_reported(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    turn = [
+        {"role": "user", "content": "Tokyo?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+    ]
+    for name, messages in {"calls.json": turn, "plain.json": turn[:1]}.items():
+        (tmp_path / name).write_text(json.dumps([{"messages": messages}]))
+    files = ("calls.json", "plain.json")
+    outcome = chatledger("import", *files, "--format", "anthropic", url="l.db", cwd=tmp_path)
+    said = [line for line in outcome.err.splitlines() if "looks like" in line]
+    assert said == ["chatledger: calls.json: looks like openai-chat, and was read as anthropic, which --format names"]
+    assert "looks like" not in chatledger("import", *files, "--format", "openai-chat", url="m.db", cwd=tmp_path).err

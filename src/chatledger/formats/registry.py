@@ -11,6 +11,7 @@ import importlib
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.util import find_spec
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -195,7 +196,13 @@ def get_codec(name: str) -> Codec:
         return codec
     if name in (faults := _FORMATS.faults()):
         raise UnknownFormat(name, f"the format {name!r} {faults[name]}")
-    raise UnknownFormat(name, f"unknown format {name!r}; known formats: {', '.join(format_names())}")
+    raise unknown_format(name, format_names())
+
+
+def unknown_format(name: str, known: Sequence[str]) -> UnknownFormat:
+    alike = get_close_matches(name, known, 1)
+    more = f"did you mean {alike[0]!r}? K" if alike else "k"
+    return UnknownFormat(name, f"unknown format {name!r}; {more}nown formats: {', '.join(known)}")
 
 
 def recognise(payload: object) -> Codec:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from chatledger.errors import FormatError, UnknownFormat
-from chatledger.formats import format_names, get_codec
+from chatledger.formats import get_codec
 from chatledger.models import ChatMessage, Loss
 from chatledger.models.json import JsonValue
 from chatledger.transfer.assemble import foreign_record, own_record
@@ -19,7 +19,7 @@ from chatledger.transfer.detect import ShapeOfFile
 from chatledger.transfer.envelope import Envelope, Parcel, take_out
 from chatledger.transfer.records import BadRecord, Container, Record, read_records
 from chatledger.transfer.report import FailedRecord
-from chatledger.transfer.shapes import BranchMessages, Shape, shape_names
+from chatledger.transfer.shapes import BranchMessages, Shape, require_writable, shape_names
 from chatledger.transfer.shapes.requests import each_request
 from chatledger.transfer.shapes.shape import Measured
 
@@ -89,9 +89,7 @@ def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:
 def _written(parcel: Parcel, envelope: Envelope, branches: list[BranchMessages], conversion: Conversion) -> Measured:
     if conversion.target == envelope.format:
         return own_record(parcel.rest, envelope, branches, carry=conversion.carry)
-    if conversion.target in set(shape_names()) - set(format_names()):
-        detail = f"cannot write {conversion.target}, except from a file of that format; convert to one of"
-        raise UnknownFormat(conversion.target, f"{detail} {', '.join(format_names())}")
+    require_writable(conversion.target)
     return foreign_record(parcel.rest, envelope, branches, conversion.target, carry=conversion.carry)
 
 

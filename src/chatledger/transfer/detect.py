@@ -14,7 +14,7 @@ from chatledger.formats.wire.fields import kind_of
 from chatledger.models.json import JsonValue
 from chatledger.models.limits import MOST_VALUES
 from chatledger.transfer.envelope import take_out
-from chatledger.transfer.fields import other_lists
+from chatledger.transfer.fields import find_value, other_lists
 from chatledger.transfer.records import Record
 from chatledger.transfer.shapes import AUTO, Shape, get_shape, recognise_record
 from chatledger.transfer.shapes.requests import spoken_by
@@ -47,6 +47,14 @@ class ShapeOfFile:
         elif shape is not None and not self._is_in(self._known, record.value):
             return shape
         return self._known
+
+    def other_than_asked(self, record: Record) -> str | None:
+        """The name of the format that the record has in place of the one that the caller names."""
+        shape = None if self._asked is None else recognise_record(record.value, self._field)
+        if self._asked is None or shape is None or self._is_plain(shape, record.value):
+            return None
+        asked_of = record.value if self._field is None else find_value(record.value, self._field)
+        return None if self._asked.recognises(asked_of) else shape.name
 
     def _is_plain(self, shape: Shape, record: JsonValue) -> bool:
         """Whether the record has only texts, which every format reads."""

@@ -26,7 +26,7 @@ from chatledger.storage.rows.decode_messages import is_damage
 from chatledger.transfer.assemble import conversation_object, in_place, is_empty, own_record
 from chatledger.transfer.detect import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata
-from chatledger.transfer.shapes import BranchMessages, get_shape
+from chatledger.transfer.shapes import BranchMessages, get_shape, require_writable
 from chatledger.transfer.store_record import read_branches
 
 THREADS_PAGE = 1_000
@@ -256,6 +256,7 @@ async def _messages(
     format: str,  # noqa: A002
     view: View = "stored",
 ) -> Exported:
+    require_writable(format)
     messages = with_draft(await ledger.messages.history(thread_id))
     if view == "model":
         viewed, repairs = model_view(get_codec(format), messages)

@@ -128,6 +128,8 @@ class _FileImport:
         if not self._read_as and await self._is_of_another(record, planned):
             self.is_another = True
             return
+        if not self._read_as and (other := self._planner.other_format(record)) is not None:
+            self._report.looks_like[self._file] = other
         self._read_as[planned.envelope.format] += 1
         if self._one_by_one or not self._new.add(record, planned):
             await self.store_gathered()

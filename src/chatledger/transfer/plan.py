@@ -125,6 +125,10 @@ class Planner:
             earlier_id=earlier_id,
         )
 
+    def other_format(self, record: Record) -> str | None:
+        """The format that the record has in place of the one in the options, if that is certain."""
+        return self._shapes.other_than_asked(record)
+
     def other_ids(self, record: Record, planned: PlannedThread) -> set[str]:
         """The ids that the record would have with another id field, or with none."""
         shape = self._shapes.of(record)

@@ -40,6 +40,7 @@ class ImportReport:
     - `grown` threads got new messages or other metadata.
     - `without_time` counts records without a time, whose messages got the time of the import.
     - `read_as` counts records by file and format.
+    - `looks_like` maps a file to the format that its first record has, if the options name another one.
     - `twins` maps a file to the thread that already holds its first record under an id from another field.
     - `refused` lists files of unknown format; `empty` lists files without any record, good or bad.
     - `erased` lists records that were skipped because their threads were erased. Each error is an `Erased` with the
@@ -56,6 +57,7 @@ class ImportReport:
     losses: Counter[str] = field(default_factory=Counter)
     without_time: int = 0
     read_as: dict[str, Counter[str]] = field(default_factory=dict)
+    looks_like: dict[str, str] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
     failures: list[FailedRecord] = field(default_factory=list)
     refused: list[UnknownFormat] = field(default_factory=list)

@@ -30,7 +30,7 @@ from chatledger.cli.options import (
     time_option,
     with_ledger,
 )
-from chatledger.cli.output import plural
+from chatledger.cli.output import moment, plural
 from chatledger.cli.progress import count_bar, working
 from chatledger.cli.remarks import SHOWN, Remarks
 
@@ -161,6 +161,8 @@ def export(
                 report = await _export_one(ledger, write, chosen, format)
             else:
                 index = await _index(ledger, chosen, minima, filters)
+                if not index.thread_ids and not index.damaged:
+                    say(_none_of(await ledger.threads.count(archived=None), minima, filters))
                 report = await _export_many(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
@@ -280,6 +282,21 @@ async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]
         if minima:
             await keep_scored(ledger, index, minima)
     return index
+
+
+def _none_of(total: int, minima: Mapping[str, float], filters: Filters) -> str:
+    """What no thread has, so that an empty export is not taken for one of an empty ledger."""
+    runs = {"model": filters.model, "agent": filters.agent}
+    of = " and ".join(f"the {name} {value!r}" for name, value in runs.items() if value is not None)
+    lacks = [
+        f"belongs to the user {filters.user_id!r}" if filters.user_id is not None else "",
+        f"was active since {moment(filters.since)}" if filters.since is not None else "",
+        f"was active before {moment(filters.until)}" if filters.until is not None else "",
+        f"has a run of {of}" if of else "",
+        *(f"has a mean score of at least {minimum:g} for {key!r}" for key, minimum in minima.items()),
+    ]
+    none = " and ".join(filter(None, lacks))
+    return f"0 of {plural(total, 'thread')}" + (f": none {none}" if none and total else "")
 
 
 @contextmanager

@@ -193,6 +193,8 @@ def import_files(
         async with _open(url, tenant, dry_run=dry_run) as ledger:
             await require_keys(ledger)
             report = await import_paths(ledger, paths, options, quiet=as_json)
+        for file, other in report.looks_like.items():
+            say(f"{file}: looks like {other}, and was read as {format}, which --format names")
         if as_json:
             print_json(report.to_json() | {"dry_run": dry_run})
         else:

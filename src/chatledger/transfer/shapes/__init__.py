@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from chatledger.errors import UnknownFormat
 from chatledger.formats import format_names, get_codec, recognition_order, unusable_formats
+from chatledger.formats.registry import unknown_format
 from chatledger.models.json import JsonValue
 from chatledger.transfer.fields import find_value
 from chatledger.transfer.shapes.message_list import DEFAULT_FIELD, MessageList
@@ -22,6 +23,7 @@ __all__ = [
     "conversation_keys",
     "get_shape",
     "recognise_record",
+    "require_writable",
     "shape_names",
 ]
 
@@ -52,8 +54,17 @@ def get_shape(name: str) -> Shape:
     except UnknownFormat:
         if name in unusable_formats():
             raise
-        raise UnknownFormat(name, f"unknown format {name!r}; known formats: {', '.join(shape_names())}") from None
+        raise unknown_format(name, shape_names()) from None
     return RequestBody(codec, _BODIES[codec.name]) if codec.name in _BODIES else MessageList(codec)
+
+
+def require_writable(name: str) -> None:
+    """Raises UnknownFormat for a format whose records are only written if they were read as such."""
+    if name in _OWN:
+        detail = (
+            f"cannot write {name}, except from a file of that format; convert to one of {', '.join(format_names())}"
+        )
+        raise UnknownFormat(name, detail)
 
 
 def conversation_keys(format: str) -> Sequence[str]:  # noqa: A002
