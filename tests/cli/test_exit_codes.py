@@ -122,10 +122,18 @@ def test_the_help_and_the_page_explain_the_codes() -> None:
     assert EXIT_CODES in told
 
 
-def test_unreachable_database_is_one_line() -> None:
-    outcome = chatledger("threads", url=NOWHERE)
+@pytest.mark.parametrize("command", ["threads", "migrate", "schema"])
+def test_unreachable_database_is_one_line_that_names_it(command: str) -> None:
+    outcome = chatledger(command, url=NOWHERE)
     assert (outcome.code, outcome.out) == (3, "")
     assert outcome.error.startswith("chatledger: the connection failed")
+    assert outcome.error.count("postgresql://") == 1
+
+
+def test_the_address_of_the_server_is_not_taken_for_the_database() -> None:
+    outcome = chatledger("migrate", "--url", "http://127.0.0.1:8000")
+    assert outcome.code == 2
+    assert "it is the database, not the server" in " ".join(outcome.err.split())
 
 
 def test_debug_shows_a_traceback_and_no_password() -> None:
@@ -158,8 +166,10 @@ def test_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_unknown_thread_fails(sqlite_database: object, tmp_path: Path) -> None:
-    outcome = chatledger("show", "no\x1b[31mbody", url=str(tmp_path / "ledger.db"))
-    assert (outcome.code, outcome.error) == (3, r"chatledger: there is no thread 'no\x1b[31mbody'")
+    place = tmp_path / "ledger.db"
+    outcome = chatledger("show", "no\x1b[31mbody", url=str(place))
+    said = rf"chatledger: there is no thread 'no\x1b[31mbody'; the database is {place}"
+    assert (outcome.code, outcome.error) == (3, said)
 
 
 @pytest.mark.parametrize(

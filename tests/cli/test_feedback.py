@@ -77,3 +77,13 @@ def test_everything_said_is_recorded(with_run: Database) -> None:
 def test_exit_codes(with_run: Database, words: str, code: int) -> None:
     outcome = chatledger("feedback", *words.split(), url=with_run.url)
     assert (outcome.code, outcome.out, len(outcome.err.splitlines())) == (code, "", 1)
+
+
+async def test_a_thread_in_place_of_a_run_is_answered_with_the_command_that_lists_runs(database: Database) -> None:
+    async with database.open() as ledger:
+        await ledger.threads.create("trip")
+    outcome = chatledger("feedback", "record", "trip", "stars", "4", url=database.url)
+    assert outcome.code == 3
+    assert outcome.error.startswith(
+        "chatledger: there is no run 'trip'; a score is about a run; `chatledger runs list "
+    )

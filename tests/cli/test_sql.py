@@ -36,6 +36,12 @@ def test_a_table_by_default(filled: Database) -> None:
     assert outcome.error == "chatledger: 2 rows"
 
 
+def test_a_table_tells_null_from_an_empty_text(filled: Database) -> None:
+    assert chatledger("sql", "SELECT NULL AS said, '' AS empty, 0 AS no", url=filled.url).out == (
+        "SAID  EMPTY  NO\nNULL         0\n"
+    )
+
+
 def test_a_table_is_cut_and_says_so(filled: Database) -> None:
     many = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250) SELECT i FROM n"
     outcome = chatledger("sql", many, url=filled.url)

@@ -14,7 +14,7 @@ import typer
 from chatledger.cli.escape import one_line
 from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.files.import_files import describe, import_paths
-from chatledger.cli.options import Debug, Json, Tenant, open_ledger, require_keys, run_async, url_option
+from chatledger.cli.options import Debug, Json, Tenant, open_ledger, place_of, require_keys, run_async, url_option
 from chatledger.cli.output import console, plural, print_json
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def demo(
             await asyncio.to_thread(_migrate, url)
         async with open_ledger(url, tenant, create=True) as ledger:
             await require_keys(ledger)
-            thread_id = await _perform(ledger, done, place=_place(url))
+            thread_id = await _perform(ledger, done, place=place_of(url))
             if as_json:
                 print_json({"steps": steps, "thread_id": thread_id, "run_id": RUN})
             else:
@@ -200,7 +200,7 @@ async def _show(ledger: Ledger, thread_id: str, url: str) -> None:
     thread = await ledger.threads.get(thread_id)
     out.print("\nthe end of the conversation:\n")
     render(out, thread, with_draft(await ledger.messages.history(thread_id, Turns(2))), full=False)
-    at = f" --url {shlex.quote(_place(url))}"
+    at = f" --url {shlex.quote(place_of(url))}"
     name = _name()
     out.print(f"\nnext: {name} threads{at}    list the conversations")
     out.print(f"      {name} check{at}      list the rules that they break")
@@ -212,14 +212,6 @@ def _name() -> str:
     called = sys.argv[0]
     needs_path = Path(called).name == "chatledger" and shutil.which("chatledger") is None
     return shlex.quote(called) if needs_path else "chatledger"
-
-
-def _place(url: str) -> str:
-    """The path or URL of the database, without its password."""
-    from chatledger.cli.options import file_path
-    from chatledger.storage.drivers.urls import read_url, without_password
-
-    return file_path(url) or without_password(read_url(url))
 
 
 def samples_folder() -> Path:

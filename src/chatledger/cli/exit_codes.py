@@ -84,7 +84,7 @@ def _describe(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, (ChatLedgerError, UsageError, OSError)):
-        return str(error)
+        return "; ".join([str(error), *getattr(error, "__notes__", ())])
     if type(error).__name__ == "ValidationError":  # Pydantic's; its name avoids an import
         problems = error.errors()  # type: ignore[attr-defined]
         return "; ".join(

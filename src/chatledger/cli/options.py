@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +15,20 @@ import typer
 from chatledger.cli.exit_codes import UsageError, finish
 
 if TYPE_CHECKING:
+    from chatledger.errors import ChatLedgerError
     from chatledger.ledger import Ledger, Opening
     from chatledger.storage.rows.keys import Encryption
 
 T = TypeVar("T")
+
+
+def _database(url: str | None) -> str | None:
+    """Raises BadParameter for the address of a server of chatledger."""
+    if url is not None and url.lower().startswith(("http://", "https://")):
+        raise typer.BadParameter(
+            "it is the database, not the server: give a file path, sqlite:///PATH or postgresql://…"
+        )
+    return url
 
 
 def url_option(default: str) -> Any:
@@ -25,6 +36,7 @@ def url_option(default: str) -> Any:
         "--url",
         metavar="URL",
         envvar="CHATLEDGER_URL",
+        callback=_database,
         help="The database: a file path, sqlite:///PATH or postgresql://….",
         show_default=default,
     )
@@ -137,14 +149,36 @@ def in_ledger(
     shows content.
     """
 
+    from chatledger.errors import ThreadNotFound
+
     async def opened() -> T:
         require_database(url)
         async with open_ledger(url, tenant, plaintext=plaintext) as ledger:
             if not keyless:
                 await require_keys(ledger)
-            return await work(ledger)
+            with naming_database(url, ThreadNotFound):
+                return await work(ledger)
 
     return asyncio.run(opened())
+
+
+@contextmanager
+def naming_database(url: str | None, kind: type[ChatLedgerError]) -> Iterator[None]:
+    """Add the database to an error of the kind, for a user who may have meant another one."""
+    try:
+        yield
+    except kind as error:
+        if (place := place_of(url)) not in str(error):
+            error.add_note(f"the database is {place}")
+        raise
+
+
+def place_of(url: str | None) -> str:
+    """The path or URL of the database, without its password."""
+    from chatledger.storage.drivers.urls import read_url, sqlite_path, without_password
+
+    address = read_url(url)
+    return sqlite_path(address) if address.get_backend_name() == "sqlite" else without_password(address)
 
 
 async def require_keys(ledger: Ledger) -> None:

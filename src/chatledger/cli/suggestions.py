@@ -27,9 +27,12 @@ OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--max-tokens": "--max-tokens is now --tokens",
         "--view": "--view is gone: 'prompt' prints what the model is sent, and 'show --format' what is stored",
     },
-    "show": {"--last": "--last is gone: give --newest"},
+    "show": {
+        "--last": "--last is gone: give --newest",
+        "--user": "'show' shows the thread of any user, and 'threads --user' lists those of one",
+    },
 }
-"""By command, the options that it lost."""
+"""By command, the options that it lost, or that others have and it does not."""
 
 
 class CommandGroup(TyperGroup):

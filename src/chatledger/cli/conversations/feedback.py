@@ -60,12 +60,18 @@ def record(
     Example: chatledger feedback record demo-run-1 stars 4 --user mei --url demo.db
     """
 
+    from chatledger.errors import RunNotFound
+
     async def work(ledger: Ledger) -> int:
         about = {"run_id": run, "message_id": message, "call_index": call}
         new_score = _feedback(
             comment=comment, key=key, score=score, author=author, user_id=user, source=source, **about
         )
-        stored = await ledger.feedback.record(new_score, idempotency_key=idempotency_key)
+        try:
+            stored = await ledger.feedback.record(new_score, idempotency_key=idempotency_key)
+        except RunNotFound as error:
+            error.add_note("a score is about a run; `chatledger runs list --thread …` lists those of a thread")
+            raise
         if as_json:
             print_json(stored.model_dump())
         else:

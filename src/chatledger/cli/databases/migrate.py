@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, run
+from chatledger.cli.options import Debug, Json, Tenant, Url, naming_database, place_of, run
 from chatledger.cli.output import print_list, print_table
 from chatledger.cli.progress import working
 
@@ -70,6 +70,7 @@ def migrate(
     def command() -> int:
         import chatledger
         import chatledger.admin
+        from chatledger.errors import StorageError
         from chatledger.storage.schema.distribution import LocalRows
 
         _check_options(to, sql=sql, yes=yes, rls=rls, distributed=distributed)
@@ -79,7 +80,7 @@ def migrate(
             print(chatledger.admin.offline_sql(url, to=to), end="")
             return ExitCode.OK
         try:
-            with working("migrating", quiet=as_json):
+            with naming_database(url, StorageError), working("migrating", quiet=as_json):
                 status = chatledger.admin.migrate(
                     url,
                     to=to,
@@ -96,7 +97,7 @@ def migrate(
         if as_json:
             print(_as_json(status))
         else:
-            print(f"{_name(url)} is at schema {status.found or 'none'}{_security(status)}")
+            print(f"{place_of(url)} is at schema {status.found or 'none'}{_security(status)}")
             _print_local(status)
         return ExitCode.OK
 
@@ -122,14 +123,16 @@ def schema(
             return _explain_views(as_json=as_json)
         import chatledger
         import chatledger.admin
+        from chatledger.errors import StorageError
 
-        status = chatledger.admin.schema_status(url)
+        with naming_database(url, StorageError):
+            status = chatledger.admin.schema_status(url)
         if as_json:
             print(_as_json(status))
         else:
             revisions = f"found {status.found or 'none'}, expected {status.expected}"
-            print(f"{_name(url)}: {revisions}{_security(status)}", end="")
-            print("" if status.usable else f"; run: chatledger migrate --url {shlex.quote(_name(url))}")
+            print(f"{place_of(url)}: {revisions}{_security(status)}", end="")
+            print("" if status.usable else f"; run: chatledger migrate --url {shlex.quote(place_of(url))}")
             _print_local(status)
         return ExitCode.OK if status.usable else ExitCode.FOUND
 
@@ -178,10 +181,3 @@ def _print_local(status: SchemaStatus) -> None:
 
 def _security(status: SchemaStatus) -> str:
     return (", with row-level security" if status.rls else "") + (", encrypted" if status.encrypted else "")
-
-
-def _name(url: str | None) -> str:
-    from chatledger.storage.drivers.urls import read_url, sqlite_path, without_password
-
-    address = read_url(url)
-    return sqlite_path(address) if address.get_backend_name() == "sqlite" else without_password(address)

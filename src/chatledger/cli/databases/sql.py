@@ -108,7 +108,7 @@ class _TablePrinter(_Printer):
         self._rows: list[Sequence[Any]] = []
 
     def row(self, values: Sequence[Any]) -> None:
-        self._rows.append(values)
+        self._rows.append(["NULL" if value is None else value for value in values])
 
     def end(self) -> None:
         print_table(self.columns, self._rows)
