@@ -19,7 +19,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.schema import CreateTable
 
 from chatledger.storage.rows.encryption import ENCRYPTED
-from chatledger.storage.schema.tables import INSERTION_ORDER, SCHEMA
+from chatledger.storage.schema.tables import INSERTION_ORDER, SCHEMA, workers
 from chatledger.storage.schema.view_columns import VIEW_COLUMNS, Type
 from chatledger.storage.schema.views import VIEWS, create_view
 from tests.docs.parts import DOCS, in_page, write_into_page
@@ -97,7 +97,8 @@ def _named(type_: Type) -> str:
     return f"`{type_.sqlite}`" if type_.sqlite == type_.postgresql else f"`{type_.sqlite}`, `{type_.postgresql}`"
 
 
-MADE: Mapping[str, Callable[[], str]] = {one.name: partial(table, one) for one in INSERTION_ORDER}
+TABLES = (*INSERTION_ORDER, workers)
+MADE: Mapping[str, Callable[[], str]] = {one.name: partial(table, one) for one in TABLES}
 MADE_VIEWS: Mapping[str, Callable[[], str]] = {name: partial(view, name) for name in VIEWS}
 
 # The diagram: where each table stands (column and row of a grid) and which of its columns it shows.
@@ -111,12 +112,15 @@ SHOWN = {
     "revisions": (2, 1, ("seq", "kind", "target_seq", "body")),
     "tool_calls": (3, 1, ("idx", "call_id", "name", "arguments")),
     "kv": (0, 2, ("kind", "scope_id", "key", "value", "version")),
+    "run_decisions": (1, 2, ("seq", "idx", "decision", "reason")),
     "feedback": (2, 2, ("feedback_id", "key", "score", "user_id")),
     "tool_results": (3, 2, ("call_branch", "call_seq", "call_idx")),
     "tenants": (0, 3, ("tenant_id", "encrypted_at")),
     "erasures": (1, 3, ("erasure_id", "kind", "subject", "rows")),
     "kept_scores": (2, 3, ("idx", "key", "score")),
     "outputs": (3, 3, ("idx", "nonce", "mime_type", "text")),
+    "workers": (0, 4, ("worker_id", "lease_until")),
+    "run_leases": (2, 4, ("agent", "attempt", "worker_id", "paused_at")),
 }
 _WIDTH, _GAP, _LINE, _TOP = 170, 56, 18, 30
 _HEIGHT = 160
@@ -129,8 +133,8 @@ path { fill: none; stroke: #8796a6; stroke-width: 1.5; marker-end: url(#tip) }
 
 def picture() -> str:
     arrows = [_arrow(child, parent, *place) for child, parent, place in _links()]
-    boxes = [_box(one) for one in INSERTION_ORDER]
-    width, height = 4 * _WIDTH + 3 * _GAP + 20, 4 * _HEIGHT + 10
+    boxes = [_box(one) for one in TABLES]
+    width, height = 4 * _WIDTH + 3 * _GAP + 20, 5 * _HEIGHT + 10
     tip = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">',

@@ -7,10 +7,9 @@ import re
 
 import pytest
 
-from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.views import VIEWS
 from tests.docs.parts import DOCS, in_page
-from tests.docs.tables import MADE, PAGE, SHOWN, meanings, picture
+from tests.docs.tables import MADE, PAGE, SHOWN, TABLES, meanings, picture
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -25,12 +24,12 @@ def test_every_column_has_a_meaning(name: str) -> None:
 
 def test_tables_and_views_have_a_heading_and_a_sentence() -> None:
     text = PAGE.read_text(encoding="utf-8") + (DOCS / "reference" / "views.md").read_text(encoding="utf-8")
-    for name in (*VIEWS, *(one.name for one in INSERTION_ORDER)):
+    for name in (*VIEWS, *(one.name for one in TABLES)):
         assert re.search(rf"^### {name}\n\n[A-Z].*\.\n\n<!-- (?:made: )?{name} -->", text, re.MULTILINE), name
 
 
 def test_the_diagram_shows_each_table() -> None:
-    assert set(SHOWN) == {one.name for one in INSERTION_ORDER}
+    assert set(SHOWN) == {one.name for one in TABLES}
 
 
 def test_no_arrow_of_the_diagram_runs_through_a_table() -> None:

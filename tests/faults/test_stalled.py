@@ -126,7 +126,9 @@ async def test_of_two_deletions_of_a_run_that_wait_the_second_finds_none(pg_data
             deletions = [asyncio.create_task(ledger.runs.delete("r")) for _ in range(2)]
             await until_waiting(pg_database, 2)
         outcomes = await asyncio.gather(*deletions, return_exceptions=True)
-    assert [one.rows for one in outcomes if isinstance(one, Deleted)] == [{"feedback": 0, "runs": 1}]
+    assert [one.rows for one in outcomes if isinstance(one, Deleted)] == [
+        {"feedback": 0, "run_decisions": 0, "run_leases": 0, "runs": 1}
+    ]
     assert [type(one) for one in outcomes if not isinstance(one, Deleted)] == [RunNotFound]
 
 

@@ -1,5 +1,7 @@
 """The same tables on PostgreSQL, hash-partitioned by tenant: what stands in for an engine that distributes them.
 
+The one table without a tenant stays whole.
+
 A partitioned table holds no rows, so storage parameters go on its partitions. Keys and indexes are declared once, on
 the table; PostgreSQL builds one for each partition and attaches it. A foreign key to a partitioned table gets a child
 for each partition that it points at, under another name: errors are read by columns, never by name.
@@ -26,7 +28,7 @@ def create_partitioned_schema(connection: Connection, schema: str = SCHEMA, *, p
     tables = [_partitioned(table, target, schema) for table in metadata.sorted_tables]
     target.create_all(connection, checkfirst=False)
     for original, table in zip(metadata.sorted_tables, tables, strict=True):
-        for remainder in range(partitions):
+        for remainder in range(partitions if "tenant_id" in original.c else 0):
             connection.exec_driver_sql(_create_partition(original, table.schema, partitions, remainder))
     create_views(connection, schema)
     stamp(connection, schema)
@@ -34,6 +36,8 @@ def create_partitioned_schema(connection: Connection, schema: str = SCHEMA, *, p
 
 def _partitioned(table: Table, target: MetaData, schema: str) -> Table:
     copy = table.to_metadata(target, schema=schema)
+    if "tenant_id" not in table.c:
+        return copy
     copy.dialect_options["postgresql"]["partition_by"] = "HASH (tenant_id)"
     copy.dialect_options["postgresql"]["with"] = {}
     return copy

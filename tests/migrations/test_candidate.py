@@ -12,13 +12,15 @@ import pytest
 from release.candidate import NAMED, NoCandidate, build
 from sqlalchemy import Connection, inspect, text
 
+from chatledger import Ledger
 from chatledger.admin import migrate
 from release import candidate
 from tests.conftest import Database
-from tests.migrations.access import connected, schema_of
-from tests.migrations.released.candidate import KINDS, name_of, run_candidate
+from tests.migrations.access import connected, fetch, schema_of
+from tests.migrations.released.candidate import KINDS, name_of, run_candidate, start_deleting
 from tests.migrations.released.candidate.program import MESSAGES, Reads, as_json, read
 from tests.migrations.released.kept import FOLDER, kept_reads, restore
+from tests.storage.durable import make_durable
 
 
 @pytest.fixture(params=KINDS)
@@ -68,6 +70,36 @@ def test_a_database_that_the_candidates_program_writes_is_upgraded(empty: Databa
     said = run_candidate("write", empty.url, kind)
     migrate(empty.url)
     assert_reads(asyncio.run(read(empty.url, kind)), said)
+
+
+@pytest.mark.old_program
+def test_the_candidates_program_deletes_durable_runs_that_it_does_not_know(empty: Database) -> None:
+    """It opened the database before the upgrade, and goes on. The database deletes the rows of tables that are new."""
+    process = start_deleting(empty.url)
+    try:
+        migrate(empty.url)
+        asyncio.run(make_all_durable(empty.url, ["deleted", "erased", "idle"]))
+        assert all(count >= 3 for count in counts_of(empty).values())
+        printed, errors = process.communicate("go\n", timeout=120)
+        assert process.returncode == 0, errors
+    finally:
+        process.kill()
+        process.communicate()
+    deleted = json.loads(printed)
+    assert {name: rows["runs"] for name, rows in deleted.items()} == dict.fromkeys(deleted, 1)
+    assert counts_of(empty) == {"run_leases": 0, "run_decisions": 0}
+
+
+async def make_all_durable(url: str, names: list[str]) -> None:
+    async with Ledger.open(url) as ledger:
+        for name in names:
+            await make_durable(ledger, name, f"run {name}")
+
+
+def counts_of(database: Database) -> dict[str, int]:
+    prefix = f"{schema_of(database)}." if schema_of(database) else ""
+    tables = ("run_leases", "run_decisions")
+    return {table: fetch(database, f"SELECT count(*) FROM {prefix}{table}")[0][0] for table in tables}
 
 
 @pytest.mark.old_program

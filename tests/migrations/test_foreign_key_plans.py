@@ -100,6 +100,10 @@ INSERT INTO chatledger.branches (tenant_id, thread_id, branch, lineage, last_seq
   SELECT 'default', 't' || n, 0, '[[0,1,null]]', 1, n, now() FROM generate_series(1, {THREADS}) n;
 INSERT INTO chatledger.runs (tenant_id, run_id, thread_id, status, started_at)
   SELECT 'default', 'r' || n, 't' || n, 'completed', now() FROM generate_series(1, {THREADS}) n;
+INSERT INTO chatledger.run_leases (tenant_id, thread_id, run_id, agent, attempt, worker_id)
+  SELECT 'default', 't' || n, 'r' || n, 'a', 1, 'w' FROM generate_series(1, {THREADS}) n;
+INSERT INTO chatledger.run_decisions (tenant_id, thread_id, run_id, branch, seq, idx)
+  SELECT 'default', 't' || n, 'r' || n, 0, 1, 0 FROM generate_series(1, {THREADS}) n;
 INSERT INTO chatledger.messages (tenant_id, thread_id, branch, seq, message_id, role, run_id, state, created_at)
   SELECT 'default', 't' || n, 0, 1, 'm' || n, 'assistant', 'r' || n, 'complete', now()
   FROM generate_series(1, {THREADS}) n;

@@ -18,9 +18,14 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from chatledger.storage.schema.tables import INSERTION_ORDER, metadata
+from chatledger.storage.schema.tables import INSERTION_ORDER, metadata, workers
 from tests.conftest import Database
 from tests.migrations.catalog import read_catalog
+
+OF_NO_TENANT = {"workers_pkey", "run_leases_worker_idx"}
+"""The key of the processes that run agents, and the index by which each finds its runs among those of all tenants."""
+SINCE_A_RELEASE = {"run_leases", "run_decisions"}
+"""The tables that point at one which the release before deletes from, without knowing them."""
 
 
 def faults(tables: MetaData) -> list[str]:
@@ -32,12 +37,13 @@ def _keys(table: Table) -> Iterator[str]:
     keys = (PrimaryKeyConstraint, UniqueConstraint, ForeignKeyConstraint)
     named = [(item, list(item.columns)) for item in table.constraints if isinstance(item, keys)]
     for item, columns in [*named, *((index, list(index.columns)) for index in table.indexes)]:
-        if [column.name for column in columns][:1] != ["tenant_id"]:
+        if [column.name for column in columns][:1] != ["tenant_id"] and item.name not in OF_NO_TENANT:
             yield f"{item.name}: tenant_id is not in front"
         if isinstance(item, ForeignKeyConstraint):
             if next(iter(item.elements)).column.name != "tenant_id":
                 yield f"{item.name}: points at another tenant"
-            if item.deferrable or item.initially or item.ondelete or item.onupdate:
+            cascade = "CASCADE" if table.name in SINCE_A_RELEASE else None
+            if item.deferrable or item.initially or item.ondelete != cascade or item.onupdate:
                 yield f"{item.name}: not plain and immediate"
 
 
@@ -68,7 +74,7 @@ def test_a_global_table_is_noticed(table: Table) -> None:
 
 
 def test_rows_can_be_inserted_in_the_order_of_the_tables() -> None:
-    assert set(INSERTION_ORDER) == set(metadata.tables.values())
+    assert set(INSERTION_ORDER) == set(metadata.tables.values()) - {workers}
     for place, table in enumerate(INSERTION_ORDER):
         targets = {next(iter(key.elements)).column.table for key in table.foreign_key_constraints}
         assert targets <= set(INSERTION_ORDER[:place]), table.name

@@ -77,7 +77,12 @@ async def test_a_run_is_started_finished_and_listed(client: httpx.AsyncClient, t
 async def test_a_run_is_deleted_and_its_messages_stay(client: httpx.AsyncClient, thread: str) -> None:
     json_of(await client.post("/v1/feedback", json={"run_id": "r", "key": "thumb", "score": 1}), 201)
     tag = (await client.get(f"{thread}/messages")).headers["ETag"]
-    assert json_of(await client.delete("/v1/runs/r"))["rows"] == {"feedback": 1, "runs": 1}
+    assert json_of(await client.delete("/v1/runs/r"))["rows"] == {
+        "feedback": 1,
+        "run_decisions": 0,
+        "run_leases": 0,
+        "runs": 1,
+    }
     assert json_of(await client.delete("/v1/runs/r"), 404)["type"] == "urn:chatledger:RunNotFound"
     left = json_of(await client.get(f"{thread}/messages", headers={"If-None-Match": tag}))["items"]
     assert [(one["message_id"], one["run_id"]) for one in left] == [("q", None), ("a", None)]

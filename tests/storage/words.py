@@ -28,6 +28,7 @@ from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from chatledger.storage.repositories.outputs import add_outputs, list_agents, list_outputs, replace_agents
 from chatledger.types import Page
 from tests.conversations import assistant, call, result, user
+from tests.storage.durable import make_durable, read_decisions
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 RING = KeyRing({"k1": bytes(range(32))})
@@ -69,6 +70,7 @@ async def _say_in(ledger: Ledger, name: str, say: Say) -> None:
     await ledger.runs.start(name, run_id=run, metadata={"m": say("runmeta")})
     await ledger.messages.append(name, _conversation(name, say), run_id=run)
     await ledger.runs.finish(run, status="failed", error=say("error"))
+    await make_durable(ledger, name, run, say, seq=3)
     await _stream(ledger, name, say)
     await ledger.messages.append(name, [assistant(say("open"), calls=[_call("w", say)])])
     await ledger.messages.close_open_calls(name, reason=say("reason"))
@@ -188,6 +190,7 @@ READERS: dict[str, Reader] = {
     "windows": _windows,
     "threads": _threads,
     "runs": _runs,
+    "run_decisions": read_decisions,
     "feedback": _feedback,
     "agents": _agents,
     "outputs": _outputs,

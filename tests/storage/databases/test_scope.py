@@ -36,6 +36,7 @@ from tests.checks import findings_of
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.places import at
+from tests.storage.durable import make_durable
 from tests.storage.raw import query
 from tests.views import of_user
 
@@ -90,6 +91,7 @@ async def fill(repositories: Repositories, ids: Ids) -> None:
     """All that a tenant can have, under these ids."""
     await of_user(repositories, ids.user).threads.create(ids.thread, title="secret", created_at=NOON)
     await repositories.runs.start(ids.thread, run_id=ids.run, agent=ids.agent, model="m")
+    await make_durable(repositories, ids.thread, ids.run, author=ids.user)
     await repositories.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run)
     await repositories.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
     await fork_at(scope_of(repositories), ids.thread, 5, activate=False)

@@ -235,7 +235,7 @@ async def test_a_deleted_run_goes_with_its_scores_and_its_messages_stay(ledger: 
     for run_id in ("r", "r", "other"):
         await ledger.feedback.record(Feedback(run_id=run_id, key="k", score=1))
     marks = [branch.mark for branch in await ledger.branches.list("t")]
-    assert (await ledger.runs.delete("r")).rows == {"feedback": 2, "runs": 1}
+    assert (await ledger.runs.delete("r")).rows == {"feedback": 2, "run_decisions": 0, "run_leases": 0, "runs": 1}
     history = await ledger.messages.history("t")
     assert history.messages == [message.model_copy(update={"run_id": None}) for message in first.messages]
     assert [branch.mark for branch in await ledger.branches.list("t")] != marks
@@ -255,4 +255,4 @@ async def test_a_run_whose_message_is_being_written_is_kept(ledger: Ledger) -> N
         await draft.flush()
         with pytest.raises(RunConflict, match="still being written"):
             await ledger.runs.delete("r")
-    assert (await ledger.runs.delete("r")).rows == {"feedback": 0, "runs": 1}
+    assert (await ledger.runs.delete("r")).rows == {"feedback": 0, "run_decisions": 0, "run_leases": 0, "runs": 1}

@@ -32,7 +32,9 @@ NEXT = KeyRing({"k1": bytes(range(32)), "k2": bytes(32)}, current="k2")
 PLAIN = {
     "threads": {"rules"},
     "branches": {"lineage", "last_role", "open_calls"},
-    "runs": {"agent", "model", "status", "usage_details"},
+    "runs": {"agent", "model", "status", "usage_details", "call_secret"},
+    "run_decisions": {"decision"},
+    "workers": {"database_id"},
     "messages": {
         *("role", "name", "content_form", "reasoning_form", "tool_call_id", "state", "format"),
         "violations",

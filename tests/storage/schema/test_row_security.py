@@ -22,7 +22,7 @@ from chatledger.errors import IdConflict, RunConflict
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.schema.row_security import begin_as, set_tenant
-from chatledger.storage.schema.tables import INSERTION_ORDER
+from chatledger.storage.schema.tables import INSERTION_ORDER, run_leases
 from chatledger.storage.schema.views import VIEWS
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
@@ -41,6 +41,7 @@ from tests.storage.databases.test_scope import (
     rows_of,
     tell,
 )
+from tests.storage.durable import make_durable
 from tests.storage.history.test_drafts import compare, store
 
 OWNER, APP = "chatledger_owner", "chatledger_app"
@@ -223,6 +224,12 @@ WEAKER = [
         "FOR SELECT USING (tenant_id = current_setting('chatledger.tenant', true))"
     ),
     "ALTER TABLE chatledger.messages NO FORCE ROW LEVEL SECURITY",
+    "DROP POLICY chatledger_server ON chatledger.run_leases",
+    "ALTER POLICY chatledger_server ON chatledger.run_leases USING (true)",
+    (
+        "DROP POLICY chatledger_server ON chatledger.run_leases; CREATE POLICY chatledger_server ON "
+        "chatledger.run_leases USING (current_setting('chatledger.serving', true) = 'on')"
+    ),
 ]
 
 
@@ -281,7 +288,11 @@ async def test_row_security_is_switched_on_twice_off_and_on_again(owned: str) ->
     for rls in (True, True, False, False, True):
         assert (await asyncio.to_thread(migrate, owned, rls=rls)).rls == rls
     connection = await asyncpg.connect(owned)
-    assert await connection.fetchval("SELECT count(*) FROM pg_policy") == 2 * len(INSERTION_ORDER)
+    assert await connection.fetchval("SELECT count(*) FROM pg_policy") == 2 * len(INSERTION_ORDER) + 1
+    await connection.close()
+    assert not (await asyncio.to_thread(migrate, owned, rls=False)).rls
+    connection = await asyncpg.connect(owned)
+    assert await connection.fetchval("SELECT count(*) FROM pg_policy") == 0
     await connection.close()
 
 
@@ -294,6 +305,41 @@ async def test_a_session_without_a_tenant_sees_no_row(secured: str) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await connection.execute("INSERT INTO chatledger.erasures SELECT 'default', * FROM (SELECT 1) AS x")
     await connection.close()
+
+
+async def test_a_serving_session_reads_the_leases_of_all_tenants_and_nothing_else(secured: str) -> None:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
+        for own in (ledger, ledger.tenant("b")):
+            await own.threads.create("t")
+            await own.messages.append("t", turn(), run_id="r")
+            await make_durable(own, "t", "r")
+    connection = await asyncpg.connect(secured)
+    leases = "SELECT count(*) FROM chatledger.run_leases"
+    assert await connection.fetchval(leases) == 0
+    async with connection.transaction():
+        await connection.execute("SET LOCAL chatledger.serving = 'on'")
+        assert await connection.fetchval(leases) == 2
+        for name in [*(table.name for table in INSERTION_ORDER if table is not run_leases), *VIEWS]:
+            assert await connection.fetchval(f"SELECT count(*) FROM chatledger.{name}") == 0, name
+        assert await connection.execute("UPDATE chatledger.run_leases SET attempt = 9") == "UPDATE 0"
+        assert await connection.execute("DELETE FROM chatledger.run_leases") == "DELETE 0"
+        locked = await connection.fetch("SELECT 1 FROM chatledger.run_leases FOR UPDATE")
+        assert locked == []
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            async with connection.transaction():
+                await connection.execute("INSERT INTO chatledger.run_leases VALUES ('b', 't', 'r2', 'a', 0, '', NULL)")
+    assert await connection.fetchval(leases) == 0
+    await connection.execute(f"{set_tenant('b').replace('LOCAL ', '')}; SET chatledger.serving = 'off'")
+    assert await connection.fetchval(leases) == 1
+    await connection.close()
+
+
+async def test_serving_sessions_can_be_those_of_one_role(secured: str) -> None:
+    """A narrower policy shows less, so it is not refused."""
+    await execute(as_owner(secured), f"ALTER POLICY chatledger_server ON chatledger.run_leases TO {OWNER}")
+    assert (await asyncio.to_thread(schema_status, secured)).rls
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)):
+        pass
 
 
 async def test_two_tenants_take_turns_on_a_callers_connection(secured: str) -> None:
@@ -345,6 +391,8 @@ async def test_partitions_are_secured_too(owned: str) -> None:
     connection = await asyncpg.connect(owned)
     for remainder in range(2):
         assert await connection.fetchval(f"SELECT count(*) FROM chatledger.threads_tenants_{remainder}") == 0
+    served = "SELECT count(*) FROM pg_policy WHERE polname = 'chatledger_server'"
+    assert await connection.fetchval(served) == 3
     await connection.close()
 
 

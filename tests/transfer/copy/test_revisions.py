@@ -14,6 +14,7 @@ from chatledger import Ledger, StorageError
 from chatledger.admin import copy, migrate
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.text import to_microseconds
+from chatledger.storage.upgrade.discard import ADDED
 from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database
 from tests.migrations.released.candidate import KINDS, name_of
@@ -174,7 +175,8 @@ async def test_a_database_of_the_candidate_is_copied_to_head(
 
 
 async def stored(database: Database) -> dict[str, list[tuple[Any, ...]]]:
-    names = [*(table.name for table in INSERTION_ORDER), "chatledger_version"]
+    later = ADDED["0008"]
+    names = [*(table.name for table in INSERTION_ORDER if table.name not in later), "chatledger_version"]
     return {name: sorted(await query(database, f"SELECT * FROM {name}"), key=repr) for name in names}
 
 

@@ -1,7 +1,7 @@
 """Deletes threads: one by one, and all threads without a write for a long time (retention). Deletes runs.
 
 Children are deleted first, table by table. Cascades would depend on the order in which constraints were made, and the
-callers want the numbers of rows anyway.
+callers want the numbers of rows anyway. Two tables have a cascade all the same, for the release that lacks them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,18 @@ from chatledger.storage.repositories.kv import delete_values
 from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.owned import owned_each
-from chatledger.storage.schema.tables import branches, feedback, kv, messages, runs, threads, tool_calls, tool_results
+from chatledger.storage.schema.tables import (
+    branches,
+    feedback,
+    kv,
+    messages,
+    run_decisions,
+    run_leases,
+    runs,
+    threads,
+    tool_calls,
+    tool_results,
+)
 
 
 def delete_thread(sql: WriteSql, tenant: Tenant, thread_id: str) -> Deleted:
@@ -78,9 +89,12 @@ def delete_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Deleted:
     if sql.execute(update(messages).where(of_run).values(run_id=None)).rowcount:
         sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
     scores = sql.execute(delete(feedback).where(feedback.c.tenant_id == tenant.name, feedback.c.run_id == run_id))
+    rows = {"feedback": scores.rowcount}
+    for table in (run_decisions, run_leases):
+        rows[table.name] = sql.execute(delete(table).filter_by(**ids, run_id=run_id)).rowcount
     if not sql.execute(delete(runs).where(own)).rowcount:  # another call was faster
         raise RunNotFound(run_id)
-    return Deleted(rows={"feedback": scores.rowcount, "runs": 1})
+    return Deleted(rows={**rows, "runs": 1})
 
 
 def idle_threads(sql: ReadSql, tenant: Tenant, before: datetime, limit: int) -> list[str]:

@@ -23,6 +23,7 @@ from sqlalchemy import (
     not_,
     select,
     tuple_,
+    update,
 )
 
 from chatledger.errors import ThreadNotFound
@@ -41,7 +42,7 @@ from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.secrets import find_secret, make_secret, new_secret, subjects_of
 from chatledger.storage.schema.columns import Key, Moment
-from chatledger.storage.schema.tables import erasures, feedback, kept_scores, kv, runs, threads
+from chatledger.storage.schema.tables import erasures, feedback, kept_scores, kv, run_decisions, runs, threads
 
 _BATCH = 100
 """Threads of a user or a tenant that are listed at a time. Each is erased in a transaction of its own."""
@@ -146,8 +147,8 @@ def _erase_thread(sql: WriteSql, tenant: Tenant, thread_id: str, keep_scores: bo
 def _erase_feedback(
     sql: WriteSql, tenant: Tenant, user_id: str, rows: Deleted, scores: int, keep_scores: bool
 ) -> Erasure:
-    """Delete the feedback of a user that is left, on other people's threads, and bury the user. `rows` and `scores` are
-    those of the user's own threads.
+    """Delete the feedback of a user that is left, on other people's threads, and bury the user. What the user decided
+    there about calls stays, without the user and the reason. `rows` and `scores` are those of the user's own threads.
     """
     own = (feedback.c.tenant_id == tenant.name, feedback.c.user_id == user_id)
     scored = select(feedback.c.run_id).where(*own)
@@ -156,6 +157,8 @@ def _erase_feedback(
     sql.execute(held.order_by(runs.c.run_id).with_for_update())
     counted = _scores_to_keep(sql, tenant, feedback.c.user_id == user_id) if keep_scores else []
     elsewhere = Deleted(rows={feedback.name: sql.execute(delete(feedback).where(*own)).rowcount})
+    decided = (run_decisions.c.tenant_id == tenant.name, run_decisions.c.author == user_id)
+    sql.execute(update(run_decisions).where(*decided).values(author=None, reason=None))
     erasure = _bury(sql, tenant, "user", user_id, together([rows, elsewhere]), scores + len(counted))
     _keep(sql, tenant, erasure, counted)
     return erasure

@@ -29,7 +29,7 @@ from chatledger.storage.repositories.locks import hold_thread
 from chatledger.storage.rows.changes import Change
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.rows.messages import encode_message
-from chatledger.storage.schema.tables import branches, messages, outputs
+from chatledger.storage.schema.tables import branches, messages, outputs, run_decisions
 
 REDACTED = "[redacted]"
 """The text that replaces words."""
@@ -71,6 +71,7 @@ def redact_message(sql: WriteSql, window: Window, at: At, known_id: str | None, 
     if stored:
         _store(sql, window.tenant, window.thread_id, redacted)
     _forget_bodies(sql, window, changes, redacted, digests)
+    sql.execute(delete(run_decisions).where(_at(run_decisions, window.tenant, window.thread_id, message)))
     return redacted
 
 

@@ -34,7 +34,19 @@ from chatledger.storage.rows.kv import KV_COLUMNS, to_value
 from chatledger.storage.rows.outputs import to_agent, to_output
 from chatledger.storage.rows.owned import own_thread
 from chatledger.storage.rows.runs import to_run
-from chatledger.storage.schema.tables import agents, branches, feedback, kv, messages, outputs, revisions, runs, threads
+from chatledger.storage.schema.tables import (
+    agents,
+    branches,
+    feedback,
+    kv,
+    messages,
+    outputs,
+    revisions,
+    run_decisions,
+    run_leases,
+    runs,
+    threads,
+)
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text
 
 THREADS = 500
@@ -186,9 +198,19 @@ def _read_digest(tenant: Tenant, row: Any) -> object:
     return decrypt_values(tenant, messages, row)
 
 
+def _read_lease(tenant: Tenant, row: Any) -> object:
+    return decrypt_values(tenant, run_leases, row)
+
+
+def _read_decision(tenant: Tenant, row: Any) -> object:
+    return decrypt_values(tenant, run_decisions, row)
+
+
 _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
     branches: _read_branch,
     runs: to_run,
+    run_leases: _read_lease,
+    run_decisions: _read_decision,
     feedback: to_feedback,
     agents: to_agent,
     outputs: to_output,

@@ -22,7 +22,7 @@ from chatledger.storage.lists.cursors import read_cursor, to_page, write_cursor
 from chatledger.storage.lists.many import chunks, read_ids
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, encrypt_values
 from chatledger.storage.rows.owned import of_thread, owned, owned_each
-from chatledger.storage.rows.runs import USAGE_COLUMNS, to_run, to_usage
+from chatledger.storage.rows.runs import RUN_COLUMNS, USAGE_COLUMNS, to_run, to_usage
 from chatledger.storage.schema.columns import Undecoded
 from chatledger.storage.schema.tables import runs, threads
 
@@ -36,7 +36,7 @@ def _key(tenant: Tenant, run_id: str) -> Any:
 
 def find_run(sql: ReadSql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Run | None:
     """With `hold`, nobody can delete the run before the transaction ends."""
-    statement = select(runs).where(_key(tenant, run_id))
+    statement = select(*RUN_COLUMNS).where(_key(tenant, run_id))
     held = statement.with_for_update(read=True, key_share=True) if hold else statement
     row = sql.execute(held).mappings().one_or_none()
     return None if row is None else to_run(tenant, row)
@@ -51,14 +51,14 @@ async def find_runs(scope: Scope, run_ids: Sequence[str]) -> dict[str, Run]:
 def _find_runs(sql: ReadSql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Run]:
     runs_by_id: dict[str, Run] = {}
     for some in chunks(run_ids):
-        rows = sql.execute(select(runs).where(owned_each(runs, tenant), runs.c.run_id.in_(some))).mappings()
+        rows = sql.execute(select(*RUN_COLUMNS).where(owned_each(runs, tenant), runs.c.run_id.in_(some))).mappings()
         runs_by_id |= {row["run_id"]: to_run(tenant, row) for row in rows}
     return runs_by_id
 
 
 def _lock_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Run | None:
     """The run, locked against changes until the transaction ends."""
-    row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
+    row = sql.execute(select(*RUN_COLUMNS).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
     return None if row is None else to_run(tenant, row)
 
 
@@ -148,7 +148,7 @@ def list_runs(
     if status is not None:
         return _list_of_status(sql, tenant, and_(*wanted), status, limit)
     return to_page(
-        fetch_rows(sql, select(runs).where(*wanted), limit, "run_id"), lambda row: to_run(tenant, row), "run_id"
+        fetch_rows(sql, select(*RUN_COLUMNS).where(*wanted), limit, "run_id"), lambda row: to_run(tenant, row), "run_id"
     )
 
 
@@ -165,9 +165,11 @@ def _list_of_status(
     ends, with_status = end.subquery("ends"), matching.subquery("found")
     own = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == with_status.c.run_id)
     joined = ends.outerjoin(with_status.join(runs, own), true())
-    rows = fetch_rows(sql, select(runs, ends).select_from(joined), limit, "run_id")
+    rows = fetch_rows(sql, select(*RUN_COLUMNS, ends).select_from(joined), limit, "run_id")
     last_id, count = rows.rows[0]["last_id"], rows.rows[0]["scanned"]
-    own_rows = [{name: row[name] for name in runs.c.keys()} for row in rows.rows if row["run_id"] is not None]  # noqa: SIM118
+    own_rows = [
+        {column.name: row[column.name] for column in RUN_COLUMNS} for row in rows.rows if row["run_id"] is not None
+    ]
     page = to_page(rows._replace(rows=own_rows), lambda row: to_run(tenant, row), "run_id")
     if page.next_cursor is not None or count < _SCANNED:
         return page

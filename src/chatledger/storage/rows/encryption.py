@@ -59,6 +59,7 @@ from chatledger.storage.schema.text import (
 ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "threads": ("title", "metadata"),
     "runs": ("input", "error", "metadata"),
+    "run_decisions": ("reason", "pending_reason"),
     "messages": ("text", "residual", "response_metadata", "custom_data", "digest"),
     "message_parts": ("text", "body"),
     "tool_calls": ("arguments", "extras"),

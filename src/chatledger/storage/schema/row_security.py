@@ -4,6 +4,9 @@ Each table, partitions included, gets a policy: a session sees a row only if the
 row's tenant. A ledger sets it for one transaction at a time. The policy is forced, so it holds for the tables' owner as
 well. No policy holds for a superuser or a role with BYPASSRLS, so a ledger with `rls=True` refuses to open as one.
 
+A process that runs agents has to find the runs that nobody works on, of all tenants. A third policy shows it the rows
+of `run_leases` alone, while it turns on `chatledger.serving`, and lets it write none.
+
 A migration has to see every tenant's rows. A second policy lets the tables' owner see them while the migration turns on
 a setting of its own. The owner could switch row-level security off anyway, so a ledger with `rls=True` refuses to open
 as the owner. PostgreSQL joins permissive policies by OR, so one that is not ours could show every row: refused too.
@@ -19,40 +22,52 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from chatledger.errors import StorageError
+from chatledger.storage.schema.tables import run_leases
 from chatledger.storage.schema.views import VIEWS
 
 _log = logging.getLogger("chatledger.connections")
 TENANT = "chatledger.tenant"
 MIGRATING = "chatledger.migrating"
+SERVING = "chatledger.serving"
 NEEDS = 150_000
 """The PostgreSQL version that is needed. From 15 on a view can work with its reader's rights; with its owner's rights
 it could bypass the policies.
 """
 
 _TABLES = """
-SELECT c.relname, pg_get_userbyid(c.relowner),
-       c.relrowsecurity AND c.relforcerowsecurity AND count(*) FILTER (WHERE p.ours) = 2,
+SELECT c.relname, pg_get_userbyid(c.relowner), s.served,
+       c.relrowsecurity AND c.relforcerowsecurity AND count(*) FILTER (WHERE p.ours) = 2 + s.served::int,
        row_security_active(c.oid), pg_has_role(c.relowner, 'USAGE'),
        min(p.polname) FILTER (WHERE p.polpermissive AND NOT p.ours)
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped
+CROSS JOIN LATERAL (
+    SELECT relname = :served AS served FROM pg_class WHERE oid = coalesce(pg_partition_root(c.oid), c.oid)
+) s
 LEFT JOIN LATERAL (
-    SELECT polname, polpermissive, polcmd = '*' AND polpermissive AND polwithcheck IS NULL AND (
-        (polname = 'chatledger_tenant' AND polroles = '{0}' AND pg_get_expr(polqual, c.oid) = :of_tenant)
-        OR (polname = 'chatledger_migrator' AND polroles = ARRAY[c.relowner]
+    SELECT polname, polpermissive, polpermissive AND polwithcheck IS NULL AND (
+        (polname = 'chatledger_tenant' AND polcmd = '*' AND polroles = '{0}'
+            AND pg_get_expr(polqual, c.oid) = :of_tenant)
+        OR (polname = 'chatledger_migrator' AND polcmd = '*' AND polroles = ARRAY[c.relowner]
             AND pg_get_expr(polqual, c.oid) = :of_migration)
+        OR (polname = 'chatledger_server' AND polcmd = 'r' AND s.served
+            AND pg_get_expr(polqual, c.oid) = :of_server)
     ) AS ours
     FROM pg_policy WHERE polrelid = c.oid
 ) p ON true
 WHERE n.nspname = :schema AND c.relkind IN ('r', 'p')
-GROUP BY c.oid, c.relname, c.relowner, c.relrowsecurity, c.relforcerowsecurity ORDER BY c.relname
+GROUP BY c.oid, c.relname, c.relowner, s.served, c.relrowsecurity, c.relforcerowsecurity ORDER BY c.relname
 """
 _EXPRESSIONS = {
     "of_tenant": f"(tenant_id = current_setting('{TENANT}'::text, true))",
     "of_migration": f"(current_setting('{MIGRATING}'::text, true) = 'on'::text)",
+    "of_server": f"(current_setting('{SERVING}'::text, true) = 'on'::text)",
 }
-"""The expressions of the two policies, as PostgreSQL writes them."""
+"""The expressions of the policies, as PostgreSQL writes them. In a subquery the setting would be read once a statement,
+but no policy of a table that Citus distributes may have one.
+"""
+_POLICIES = ("chatledger_tenant", "chatledger_migrator", "chatledger_server")
 _NOT_ACTIVE = "row-level security does not apply to a superuser or a role with BYPASSRLS; connect as another role"
 _VIEWS = "SELECT viewname FROM pg_views WHERE schemaname = :schema AND viewname = ANY(:names)"
 
@@ -61,6 +76,8 @@ _VIEWS = "SELECT viewname FROM pg_views WHERE schemaname = :schema AND viewname 
 class _TableSecurity:
     name: str
     owner: str
+    served: bool
+    """Whether a process that runs agents reads the rows of every tenant."""
     secured: bool
     active: bool
     """Whether the policies hold for the connected role."""
@@ -71,7 +88,7 @@ class _TableSecurity:
 
 
 def is_on(connection: Connection, schema: str | None) -> bool:
-    """Whether every table of the schema has both policies, as this release writes them."""
+    """Whether every table of the schema has its policies, as this release writes them."""
     tables = _tables(connection, schema)
     return bool(tables) and all(table.secured for table in tables)
 
@@ -116,7 +133,7 @@ def enable(connection: Connection, schema: str) -> None:
         )
     for table in _tables(connection, schema):
         if not table.secured:
-            _run(connection, _secure(f'"{schema}"."{table.name}"', table.owner))
+            _run(connection, _secure(f'"{schema}"."{table.name}"', table))
     _run(connection, [f"ALTER VIEW {view} SET (security_invoker = true)" for view in _views(connection, schema)])
 
 
@@ -158,7 +175,8 @@ def begin_as(begin: str, tenant: str) -> str:
 def _tables(connection: Connection, schema: str | None) -> list[_TableSecurity]:
     if schema is None:  # SQLite has no row-level security
         return []
-    return [_TableSecurity(*row) for row in connection.execute(text(_TABLES), {"schema": schema, **_EXPRESSIONS})]
+    parameters = {"schema": schema, "served": run_leases.name, **_EXPRESSIONS}
+    return [_TableSecurity(*row) for row in connection.execute(text(_TABLES), parameters)]
 
 
 def _views(connection: Connection, schema: str) -> list[str]:
@@ -167,18 +185,23 @@ def _views(connection: Connection, schema: str) -> list[str]:
     return [f'"{schema}"."{name}"' for name in views]
 
 
-def _secure(table: str, owner: str) -> Sequence[str]:
-    quoted = '"' + owner.replace('"', '""') + '"'
+def _secure(name: str, table: _TableSecurity) -> Sequence[str]:
+    owner = '"' + table.owner.replace('"', '""') + '"'
+    policies = [
+        f"chatledger_tenant ON {name} USING (tenant_id = current_setting('{TENANT}', true))",
+        f"chatledger_migrator ON {name} TO {owner} USING (current_setting('{MIGRATING}', true) = 'on')",
+    ]
+    if table.served:
+        policies.append(f"chatledger_server ON {name} FOR SELECT USING (current_setting('{SERVING}', true) = 'on')")
     return [
-        *_drop_policies(table),
-        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-        f"CREATE POLICY chatledger_tenant ON {table} USING (tenant_id = current_setting('{TENANT}', true))",
-        f"CREATE POLICY chatledger_migrator ON {table} TO {quoted} USING (current_setting('{MIGRATING}', true) = 'on')",
+        *_drop_policies(name),
+        f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        *(f"CREATE POLICY {policy}" for policy in policies),
     ]
 
 
 def _drop_policies(table: str) -> list[str]:
-    return [f"DROP POLICY IF EXISTS {name} ON {table}" for name in ("chatledger_tenant", "chatledger_migrator")]
+    return [f"DROP POLICY IF EXISTS {name} ON {table}" for name in _POLICIES]
 
 
 def _run(connection: Connection, statements: Sequence[Any]) -> None:

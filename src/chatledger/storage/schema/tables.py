@@ -1,10 +1,10 @@
 """Every table, index and constraint. There is no ORM, so no attribute access runs a query.
 
-`tenant_id` leads every key, unique constraint and foreign key. So the same tables run on SQLite and on PostgreSQL,
-hash-partitioned or distributed by tenant, and a row of one tenant cannot point at another's. Nothing is global: there
-is no sequence, no identity and no trigger; ids and times are bound parameters. No table points at a later one and every
-foreign key is immediate. So rows can be inserted in the order of this file, with one statement for each table, and
-deleted in the reverse order.
+`tenant_id` leads every key, unique constraint and foreign key of all tables but `workers`. So the same tables run on
+SQLite and on PostgreSQL, hash-partitioned or distributed by tenant, and a row of one tenant cannot point at another's.
+Nothing is global: there is no sequence, no identity and no trigger; ids and times are bound parameters. No table points
+at a later one and every foreign key is immediate. So rows can be inserted in the order of this file, with one statement
+for each table, and deleted in the reverse order.
 """
 
 from __future__ import annotations
@@ -132,10 +132,92 @@ runs = Table(
     Column("metadata", JsonText(dict)),
     Column("started_at", Moment, nullable=False),
     Column("ended_at", Moment),
+    # Of a durable run alone, NULL for any other:
+    Column("question_id", Key),  # the message that it answers
+    Column("branch", Integer),  # the branch on which it writes
+    Column("tools_of", Key),  # the last message whose tools an attempt began
+    Column("call_secret", CodedText),  # random; the keys of its calls derive from it, and nothing shows it
+    Column("attempts", Integer),  # the attempts in a row that stored nothing
     PrimaryKeyConstraint("tenant_id", "run_id"),
     UniqueConstraint("tenant_id", "thread_id", "run_id"),  # messages point at it: a run belongs to one thread
     ForeignKeyConstraint(["tenant_id", "thread_id"], [threads.c.tenant_id, threads.c.thread_id]),
     _one_of("status", "running", "completed", "failed", "cancelled"),
+)
+
+# Who works on each open durable run. The transaction that ends the run deletes the row. It has ids and names, never
+# content, and no time that a beat changes. A process of the release before does not know the tables that point at a run
+# with ON DELETE CASCADE: it deletes threads and runs, and the database the rows here.
+run_leases = Table(
+    "run_leases",
+    metadata,
+    _tenant(),
+    _thread(),
+    Column("run_id", Key, nullable=False),
+    Column("agent", Key, nullable=False),
+    Column("attempt", Integer, nullable=False),  # 0: nobody took it up yet
+    Column("worker_id", Key, nullable=False),  # of a row in workers; "" for nobody's
+    Column("paused_at", Moment),
+    PrimaryKeyConstraint("tenant_id", "thread_id", "run_id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "thread_id", "run_id"],
+        [runs.c.tenant_id, runs.c.thread_id, runs.c.run_id],
+        ondelete="CASCADE",
+    ),
+    CheckConstraint("attempt >= 0", name="attempt"),
+    Index(  # without the tenant: a worker looks for the runs of all tenants that are its own, or a dead worker's
+        "run_leases_worker_idx",
+        "worker_id",
+        postgresql_where=text("paused_at IS NULL"),
+        sqlite_where=text("paused_at IS NULL"),
+    ),
+    postgresql_with={"fillfactor": 70},
+)
+
+# The calls for which a paused run waits, and what was decided. The rows stay until the run or the thread goes. No
+# foreign key points at the call: a retraction may delete it.
+run_decisions = Table(
+    "run_decisions",
+    metadata,
+    _tenant(),
+    _thread(),
+    Column("run_id", Key, nullable=False),
+    Column("branch", Integer, nullable=False),
+    Column("seq", Position, nullable=False),
+    Column("idx", SmallInteger().with_variant(Integer(), "sqlite"), nullable=False),  # of the call in tool_calls
+    Column("revision", Integer),  # of the message, when the run paused
+    Column("decision", CodedText),  # NULL: it still waits
+    Column("reason", CodedText),  # why a person decided so
+    Column("pending_reason", CodedText),  # why the tool waits
+    Column("author", Key),  # the user who decided
+    Column("decided_at", Moment),
+    Column("begun_at", Moment),  # when an attempt began to run the approved call
+    PrimaryKeyConstraint("tenant_id", "thread_id", "run_id", "branch", "seq", "idx"),
+    ForeignKeyConstraint(
+        ["tenant_id", "thread_id", "run_id"],
+        [runs.c.tenant_id, runs.c.thread_id, runs.c.run_id],
+        ondelete="CASCADE",
+    ),
+    CheckConstraint("idx >= 0", name="idx"),
+    _one_of("decision", "approved", "refused", "result"),
+    Index(  # a user's decisions, to erase who decided
+        "run_decisions_author_idx",
+        "tenant_id",
+        "author",
+        postgresql_where=text("author IS NOT NULL"),
+        sqlite_where=text("author IS NOT NULL"),
+    ),
+)
+
+# The processes that run agents: one row each, of all tenants. Nobody but the process itself writes its row, alone in a
+# transaction, so nothing can delay it. A plain table on PostgreSQL that is distributed or has row-level security.
+workers = Table(
+    "workers",
+    metadata,
+    Column("worker_id", Key, nullable=False),
+    Column("lease_until", Moment, nullable=False),  # by the database's clock
+    Column("database_id", CodedText),  # the server and the database that it saw: those of a restored dump differ
+    PrimaryKeyConstraint("worker_id"),
+    postgresql_with={"fillfactor": 70},
 )
 
 # One row for each message. A lone text stands here, without a row in message_parts. Only a redaction or a revision
@@ -474,6 +556,8 @@ INSERTION_ORDER = (
     threads,
     branches,
     runs,
+    run_leases,
+    run_decisions,
     messages,
     message_parts,
     tool_calls,
@@ -487,3 +571,4 @@ INSERTION_ORDER = (
     erasures,
     kept_scores,
 )
+"""The tables with rows of tenants: all but `workers`."""

@@ -26,6 +26,10 @@ ADDED: Mapping[str, tuple[str, ...]] = {
     ),
     "0006": ("tenants.digest_secret", "tenants.tombstone_secret", "chatledger_version.encrypted_at"),
     "0007": ("tenants.kv_version", "chatledger_version.database_id"),
+    "0008": (
+        "run_leases", "run_decisions", "workers", "runs.question_id", "runs.branch", "runs.tools_of",
+        "runs.call_secret", "runs.attempts",
+    ),
 }  # fmt: skip
 """The tables, and the columns of older tables, that each revision adds."""
 _TOMBSTONES = frozenset({"erasures", "tenants.tombstone_secret"})

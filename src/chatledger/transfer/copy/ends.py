@@ -50,7 +50,7 @@ OLDEST = "0006"
 @dataclass(frozen=True)
 class CopySource:
     """The database that is read. `identity` tells it from another one; `address` did before its migration to 0007.
-    `lacking`: the columns that its revision does not have yet.
+    `lacking`: the tables and columns that its revision does not have yet.
     """
 
     side: Side

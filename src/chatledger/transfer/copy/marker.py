@@ -15,9 +15,8 @@ from chatledger.storage.schema.copy_triggers import (
     drop_postgresql,
     postgresql_triggers,
 )
-from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.text import decode_text
-from chatledger.transfer.copy.parts import APART
+from chatledger.transfer.copy.parts import APART, COPIED
 from chatledger.transfer.copy.sides import Side
 
 ALL = ""
@@ -115,7 +114,7 @@ def _triggers(side: Side, schema: str, scope: str, source: str) -> list[str]:
 
 async def _filled(side: Side, scope: str) -> str | None:
     """A table with rows of the scope, if any."""
-    for table in INSERTION_ORDER:
+    for table in COPIED:
         if table not in APART:
             own = " WHERE tenant_id = :scope" if scope else ""
             if await side.fetch(f"SELECT 1 FROM {{schema}}{table.name}{own} LIMIT 1", {"scope": scope}):

@@ -15,9 +15,11 @@ from sqlalchemy import Column, Table
 
 from chatledger.storage.append.kv import keeping
 from chatledger.storage.schema.columns import CodedText, JsonText
-from chatledger.storage.schema.tables import INSERTION_ORDER, erasures, feedback, kept_scores, kv, tenants
+from chatledger.storage.schema.tables import INSERTION_ORDER, erasures, feedback, kept_scores, kv, run_leases, tenants
 from chatledger.transfer.copy.cells import cell
 
+COPIED = tuple(table for table in INSERTION_ORDER if table is not run_leases)
+"""No lease is copied: a durable run without one does not continue, and ends as moved."""
 APART = (tenants, erasures, kept_scores)
 """The tables that are no part: the facts about a tenant, and its tombstones, which are only ever added."""
 PAGE_BYTES = 4 * 1024 * 1024
@@ -61,7 +63,7 @@ def _values_of(kind: str) -> CopiedPart:
 
 THREADS = CopiedPart(
     "thread",
-    tuple(table for table in INSERTION_ORDER if table not in APART),
+    tuple(table for table in COPIED if table not in APART),
     ("thread_id",),
     "SELECT t.thread_id, t.user_id, {moment}, (SELECT coalesce(sum(b.last_seq), 0) FROM {schema}branches b"
     " WHERE b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id) FROM {schema}threads t"

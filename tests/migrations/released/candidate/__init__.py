@@ -12,6 +12,7 @@ from typing import Any
 from release.candidate import build
 
 PROGRAM = Path(__file__).with_name("program.py")
+DELETING = Path(__file__).with_name("deleting.py")
 KINDS = ("plain", "encrypted")
 
 
@@ -22,8 +23,28 @@ def name_of(kind: str) -> str:
 
 def run_candidate(command: str, url: str, kind: str) -> Any:
     """What the candidate's own program reads of the database, which it makes first if the command is `write`."""
-    environment = os.environ | {"PYTHONPATH": str(build() / "site")}
     arguments = [sys.executable, str(PROGRAM), command, url, kind]
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(arguments, env=_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def start_deleting(url: str) -> subprocess.Popen[str]:
+    """The candidate's program, once it has stored its threads."""
+    arguments = [sys.executable, str(DELETING), url]
+    process = subprocess.Popen(
+        arguments,
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    if process.stdout.readline() != "ready\n":
+        raise AssertionError(process.communicate()[1])
+    return process
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(build() / "site")}

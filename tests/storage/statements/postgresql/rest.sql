@@ -531,6 +531,16 @@ DELETE FROM chatledger.feedback
 WHERE chatledger.feedback.tenant_id = $1::VARCHAR COLLATE "C"
   AND chatledger.feedback.run_id = $2::VARCHAR COLLATE "C";
 
+DELETE FROM chatledger.run_decisions
+WHERE chatledger.run_decisions.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.run_decisions.thread_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.run_decisions.run_id = $3::VARCHAR COLLATE "C";
+
+DELETE FROM chatledger.run_leases
+WHERE chatledger.run_leases.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.run_leases.thread_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.run_leases.run_id = $3::VARCHAR COLLATE "C";
+
 DELETE FROM chatledger.runs
 WHERE chatledger.runs.tenant_id = $1::VARCHAR COLLATE "C" AND chatledger.runs.run_id = $2::VARCHAR COLLATE "C";
 

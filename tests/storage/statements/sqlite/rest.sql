@@ -238,6 +238,12 @@ UPDATE main.branches SET stamp=? WHERE main.branches.tenant_id = ? AND main.bran
 
 DELETE FROM main.feedback WHERE main.feedback.tenant_id = ? AND main.feedback.run_id = ?;
 
+DELETE FROM main.run_decisions
+WHERE main.run_decisions.tenant_id = ? AND main.run_decisions.thread_id = ? AND main.run_decisions.run_id = ?;
+
+DELETE FROM main.run_leases
+WHERE main.run_leases.tenant_id = ? AND main.run_leases.thread_id = ? AND main.run_leases.run_id = ?;
+
 DELETE FROM main.runs WHERE main.runs.tenant_id = ? AND main.runs.run_id = ?;
 
 SELECT main.runs.tenant_id, main.runs.run_id, main.runs.thread_id, main.runs.agent, main.runs.model,
