@@ -20,6 +20,7 @@ ADAPTERS = ("agent_framework", "google_adk", "langchain", "langgraph", "openai_a
 MODULES = (
     "chatledger",
     "chatledger.admin",
+    "chatledger.answers",
     "chatledger.blocking",
     "chatledger.errors",
     "chatledger.formats",

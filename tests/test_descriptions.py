@@ -19,7 +19,7 @@ NAMES = {
     **{f"ledger.{name}": one for name, one in repositories().items()},
 }
 CLASSES = {name: one for name, one in NAMES.items() if one.is_class}
-MADE_BY_THE_LIBRARY = {"Draft", "Ledger", "MessageFile", "Opening", "Repositories"}
+MADE_BY_THE_LIBRARY = {"Draft", "Ledger", "MessageFile", "Opening", "Repositories", "Turn"}
 """Classes whose `__init__` is no public call, like that of a repository."""
 FOR_THE_LIBRARY = {"KeyRing.of", "NewThread.rows", "NewThread.tenant", "OpenTelemetry.observe", "Transaction.over"}
 """Members that only the library itself uses."""

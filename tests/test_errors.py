@@ -57,6 +57,9 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
         {"what": "message", "id": "m", "seq": 3, "idempotency_key": None},
     ),
     (errors.RunConflict("r", "of another thread"), {"run_id": "r"}),
+    (errors.RunLive("r", MOMENT), {"run_id": "r", "until": MOMENT}),
+    (errors.RunLost("r"), {"run_id": "r"}),
+    (errors.ModelFailed("ConnectionError"), {"reason": "ConnectionError"}),
     (
         errors.IdConflict("idempotency_key", "m", "its message", idempotency_key="k"),
         {"what": "idempotency_key", "id": "m", "seq": None, "idempotency_key": "k"},

@@ -15,6 +15,11 @@ from tests.public_names import MODULES, Definition, exported, find
 BUDGET = tomllib.loads(Path(__file__).with_name("face.toml").read_text(encoding="utf-8"))
 LEDGER = [("chatledger.ledger", "Ledger"), ("chatledger.repositories", "Repositories")]
 DRAFT = ("chatledger", "Draft")
+ANSWERS = [
+    ("chatledger.repositories", "AnswerRepository"),
+    ("chatledger.answers", "Answer"),
+    ("chatledger.answers", "Turn"),
+]
 
 
 def classes() -> Iterator[Definition]:
@@ -22,8 +27,13 @@ def classes() -> Iterator[Definition]:
     for module, name in [*LEDGER, DRAFT]:
         yield _find(module, name)
     for statement in _node(_find(*LEDGER[1])).body:
-        if isinstance(statement, ast.AnnAssign):  # threads: ThreadRepository
+        if isinstance(statement, ast.AnnAssign) and ast.unparse(statement.annotation) != ANSWERS[0][1]:
             yield _find("chatledger.repositories", ast.unparse(statement.annotation))
+
+
+def classes_of_answers() -> Iterator[Definition]:
+    for module, name in ANSWERS:
+        yield _find(module, name)
 
 
 def _find(module: str, name: str) -> Definition:
@@ -40,15 +50,24 @@ def _node(of: Definition) -> ast.ClassDef:
 def calls() -> Iterator[tuple[str, int]]:
     """Each public call, and the number of its parameters."""
     for found in classes():
-        for node in _node(found).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_call(node):
-                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                yield f"{found.name}.{node.name}", len(given) - 1  # without self or cls
+        yield from _calls(found)
+
+
+def _calls(found: Definition) -> Iterator[tuple[str, int]]:
+    for node in _node(found).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_call(node):
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            yield f"{found.name}.{node.name}", len(given) - 1  # without self or cls
 
 
 def _is_call(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     decorators = {ast.unparse(one) for one in node.decorator_list}
     return not node.name.startswith("_") and not decorators & {"property"} and node.name != "over"
+
+
+def calls_of_answers() -> Iterator[tuple[str, int]]:
+    for found in classes_of_answers():
+        yield from _calls(found)
 
 
 CALLS = list(calls())
@@ -87,6 +106,12 @@ def test_the_core_stays_below_its_most() -> None:
     assert FOUND["parameters"] <= parameters
     assert FOUND["longest"] <= 14
     assert len(chatledger.__all__) <= 45
+
+
+def test_answers_stay_within_their_budget() -> None:
+    found = list(calls_of_answers())
+    calls, parameters = BUDGET["most"]["answers"]
+    assert (len(found), sum(count for _, count in found)) == (calls, parameters), found
 
 
 def test_a_repository_is_counted_once() -> None:

@@ -11,6 +11,8 @@
         VersionConflict         .what .thread_id .branch .key .expected .actual
         IdConflict              .what .id .seq .idempotency_key
         RunConflict             .run_id
+        RunLive                 .run_id .until
+        RunLost                 .run_id
         Erased                  .thread_id
         DraftLive               .thread_id .branch .seq .message_id .until
         DraftLost               .thread_id .branch .seq
@@ -30,6 +32,7 @@
         SchemaMismatch          .found .expected .command
       EncryptionError           .reason .place .key_id
       MissingExtra              .extra
+      ModelFailed               .reason
 
 Building a model raises Pydantic's ValidationError for errors that the model itself can see: an unknown role, a date
 without a zone, a NaN score. A call raises InvalidArgument for them. Both are ValueErrors. The library raises no other
@@ -62,11 +65,14 @@ __all__ = [
     "LimitExceeded",
     "MessageNotFound",
     "MissingExtra",
+    "ModelFailed",
     "NotFound",
     "NothingToSend",
     "OutcomeUnknown",
     "RuleViolation",
     "RunConflict",
+    "RunLive",
+    "RunLost",
     "RunNotFound",
     "SchemaMismatch",
     "StorageError",
@@ -285,6 +291,44 @@ class RunConflict(Conflict):
 
     def __init__(self, run_id: str, detail: str) -> None:
         super().__init__(f"run {run_id!r}: {detail}")
+        self.run_id = run_id
+
+
+class RunLive(Conflict):
+    """Another answer of the thread has not ended. The call wrote nothing."""
+
+    run_id: str
+    """The run of that answer."""
+    until: datetime | None
+    """The time, in UTC, when the lease of the process that works on it ends unless it is renewed; None if the answer is
+    paused, and waits for `answers.resume`.
+    """
+
+    def __init__(self, run_id: str, until: datetime | None) -> None:
+        state = "is paused; resume it" if until is None else "has not ended; wait for it"
+        super().__init__(f"run {run_id!r}, an answer of this thread, {state}, or stop it with when_live='stop'")
+        self.run_id = run_id
+        self.until = until
+
+    @property
+    def retry_after(self) -> int | None:
+        """The seconds until the lease ends, at least 1; None if the answer is paused."""
+        return None if self.until is None else max(1, ceil((self.until - datetime.now(UTC)).total_seconds()))
+
+
+class RunLost(Conflict):
+    """The run is an answer that another attempt works on, or that has ended or is paused: the caller may not write for
+    it. The call wrote nothing.
+    """
+
+    run_id: str
+    """The run."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"run {run_id!r} is an answer that another attempt works on, or that has ended or is paused; only its own "
+            "attempt writes for it"
+        )
         self.run_id = run_id
 
 
@@ -638,3 +682,15 @@ class MissingExtra(ChatLedgerError):
             remedy = f"{extra}, which this installation lacks: install chatledger as it was released"
         super().__init__(f"{what} needs {remedy}")
         self.extra = extra
+
+
+class ModelFailed(ChatLedgerError):
+    """The model of an answer raised, or its provider broke the stream off. The message is stored as interrupted."""
+
+    _status = 502
+    reason: str
+    """The type of the model's error, or what the provider said."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the model gave no whole message: {reason}")
+        self.reason = reason

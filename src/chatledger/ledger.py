@@ -216,7 +216,7 @@ class Ledger(Repositories):
         return self._view(replace(self._scope, position=position))
 
     def _view(self, scope: Scope) -> Ledger:
-        return observed(Ledger, "", scope.observer)(self._guard, scope, owner=False)
+        return ledger_of(scope)
 
     def metrics(self) -> Metrics:
         """The counters since the ledger was opened, over all its tenants, users and transactions. It costs no round
@@ -302,6 +302,12 @@ class Ledger(Repositories):
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
+
+
+def ledger_of(scope: Scope) -> Ledger:
+    """The ledger of a scope, which another one opened and closes."""
+    assert scope.guard is not None
+    return observed(Ledger, "", scope.observer)(scope.guard, scope, owner=False)
 
 
 class Opening:

@@ -54,7 +54,7 @@ def test_the_calls_of_a_ledger_are_on_a_page() -> None:
 
 def test_the_repositories_of_a_ledger_are_on_a_page() -> None:
     repositories = [kind for kind in FACES if kind.__name__.endswith("Repository")]
-    assert len(repositories) == 8
+    assert len(repositories) == 9
     assert [kind for kind in repositories if f"{kind.__module__}.{kind.__qualname__}.*" not in DESCRIBED] == []
 
 

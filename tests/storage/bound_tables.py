@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from chatledger.storage.schema.tables import metadata
 
-TABLES = frozenset(table.name for table in metadata.tables.values())
+TABLES = frozenset(table.name for table in metadata.tables.values() if "tenant_id" in table.c)
 _TENANT = "tenant_id"
 _LEVELS = (exp.Select, exp.Insert, exp.Update, exp.Delete)
 

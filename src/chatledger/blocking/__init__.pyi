@@ -1,8 +1,8 @@
 # Made by `python -m tests.blocking.stub` of the asynchronous classes, whose docstrings say what each call does.
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -330,6 +330,50 @@ class KvRepository:
     ) -> KvValue: ...
     def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool: ...
 
+class AnswerRepository:
+    def serve(
+        self,
+        agents: Mapping[str, Callable[[Any], Awaitable[None]]],
+        *,
+        lease: float = 5.0,
+        most: int = 100,
+        attempts: int = 10,
+        longest_pause: timedelta | None = None,
+        all_tenants: bool = False,
+    ) -> AbstractAsyncContextManager[None]: ...
+    def start(
+        self,
+        thread_id: str,
+        question: ChatMessage | str | None = None,
+        *,
+        agent: str | None = None,
+        idempotency_key: str | None = None,
+        reply_to: ChatMessage | str | None = None,
+        alternative_to: ChatMessage | str | None = None,
+        when_live: Literal["error", "stop"] = "error",
+        create: bool | NewThread = False,
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> Answer: ...
+    def get(self, run_id: str) -> Answer: ...
+    def stop(self, run_id: str) -> Run: ...
+    def resume(
+        self,
+        run_id: str,
+        results: Mapping[str, str | ChatMessage] | None = None,
+        *,
+        approve: Sequence[str] = ...,
+        refuse: Mapping[str, str | None] | Sequence[str] = ...,
+    ) -> Answer: ...
+
+class Answer:
+    run: Run
+    question: ChatMessage
+    mark: Mark
+    replayed: bool
+    waiting: Mapping[str, str | None]
+    def wait(self) -> Run: ...
+    def follow(self, *, cursor: Cursor | Mark | None = None, deltas: bool = True) -> Generator[ThreadChange]: ...
+
 class Ledger:
     threads: ThreadRepository
     messages: MessageRepository
@@ -339,6 +383,7 @@ class Ledger:
     erasures: ErasureRepository
     drafts: DraftRepository
     kv: KvRepository
+    answers: AnswerRepository
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
     def frames(
         self,
@@ -397,6 +442,7 @@ class Transaction:
     erasures: ErasureRepository
     drafts: DraftRepository
     kv: KvRepository
+    answers: AnswerRepository
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
     def frames(
         self,

@@ -17,6 +17,7 @@ from typing import Any, Self, cast
 
 from chatledger import ledger as asynchronous
 from chatledger.errors import StorageError
+from chatledger.repositories.answers import Answer, AnswerRepository
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
@@ -237,6 +238,8 @@ FACES: dict[type[Any], type[Any]] = {
             ErasureRepository,
             DraftRepository,
             KvRepository,
+            AnswerRepository,
+            Answer,
         )
     },
 }

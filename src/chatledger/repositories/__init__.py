@@ -19,6 +19,7 @@ from chatledger.arguments import (
 from chatledger.errors import ChatLedgerError
 from chatledger.models import FrameTable, LedgerStats, Progress, RunPrices
 from chatledger.models.base import read_moment
+from chatledger.repositories.answers import AnswerRepository
 from chatledger.repositories.branches import BranchRepository
 from chatledger.repositories.drafts import DraftRepository
 from chatledger.repositories.erasures import ErasureRepository
@@ -44,6 +45,7 @@ REPOSITORIES: Mapping[str, type[Any]] = {
     "erasures": ErasureRepository,
     "drafts": DraftRepository,
     "kv": KvRepository,
+    "answers": AnswerRepository,
 }
 _TABLE = Kind("'messages', 'calls', 'runs' or 'scores'", words=get_args(FrameTable))
 
@@ -67,6 +69,8 @@ class Repositories:
     """Lists and interrupts messages that are still being written, or were abandoned."""
     kv: KvRepository
     """Values of the application under keys: of a thread, a user or the tenant."""
+    answers: AnswerRepository
+    """Starts, stops and resumes answers that outlive the request, and runs the agents that make them."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

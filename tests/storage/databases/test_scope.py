@@ -319,6 +319,16 @@ CALLS |= {
     ],
 }
 CALLS |= {
+    "answers.start": [
+        lambda s, ids: s.answers.start(ids.thread, "?", agent=ids.agent, idempotency_key=ids.key),
+        lambda s, ids: s.answers.start(ids.thread, "?", agent=ids.agent, when_live="stop"),
+        lambda s, ids: s.answers.start("mine", reply_to=f"{ids.message}0", agent="a"),
+    ],
+    "answers.get": [lambda s, ids: s.answers.get(ids.run)],
+    "answers.resume": [lambda s, ids: s.answers.resume(ids.run, refuse=["call_0"])],
+    "answers.stop": [lambda s, ids: s.answers.stop(ids.run)],
+}
+CALLS |= {
     "frames": [call for table in get_args(FrameTable) for call in frames_of(table)],
     "messages.follow": [lambda s, ids: followed(s, ids.thread)],
     "kv.get": [
@@ -376,6 +386,7 @@ CALLS |= {
     "erasures.list": [lambda s, ids: s.erasures.list()],
 }
 LIFETIME = {
+    "answers.serve",
     "open",
     "tenant",
     "user",

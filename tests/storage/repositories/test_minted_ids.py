@@ -21,6 +21,9 @@ from tests.conversations import user
 
 PACKAGE = Path(chatledger.__file__).parent
 MADE_OF = {
+    "answers/calls.py begin": "the tenant, the thread's id and the idempotency key",
+    "answers/turn.py _run_tools": "a random value of the run, and the place of the call",
+    "answers/turn.py finish": "the same, as the function inside",
     "ids.py erasure_digest": "the id of what was erased",
     "ids.py derived_id": "defines it",
     "cli/demo.py _perform": "a constant",

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import Draft, Feedback, InvalidArgument, Ledger, NotFound, Payload, Thread, ThreadNotFound, Transaction
 from chatledger.admin import configure_sqlite
+from chatledger.answers import Turn
 from chatledger.errors import IdConflict, RunConflict, RunNotFound, TenantOnly
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories, scope_of
@@ -103,7 +104,12 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "added": [Output(branch=0, seq=1, nonce="n", mime_type="x/y", text="x")],
         "older_than": NOW,
         "draft": partial,
+        "agents": {"weather": no_agent},
     }
+
+
+async def no_agent(turn: Turn) -> None:
+    raise AssertionError("nobody asked")
 
 
 def attempts(call: Call, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -113,6 +119,8 @@ def attempts(call: Call, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if call.name == "follow":
         given = {**given, "after": given["mark"]}
     asked = {name: given[name] for name in call.asked}
+    if call.name == "answers.start":
+        asked |= {"question": "?", "agent": "a"}
     others = [name for name in call.parameters if name in BOBS and name not in asked]
     choices: list[tuple[dict[str, Any], ...]] = [({}, {name: given[name]}) for name in others]
     for choice in product(*choices):

@@ -41,7 +41,14 @@ from chatledger.storage.append.new_branch import branch_off, find_cut, find_else
 from chatledger.storage.append.preflight import Preflight, preflight
 from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
-from chatledger.storage.append.takeover import draft_live, find_run_end, is_live, overwrite_partial, overwrites_partial
+from chatledger.storage.append.takeover import (
+    draft_live,
+    find_run_end,
+    is_live,
+    overwrite_partial,
+    overwrites_partial,
+    require_fence,
+)
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
     NewBranch,
@@ -73,6 +80,8 @@ def attempt(
 ) -> Attempted | TryAgain:
     """One preflight, one judgement, one guarded write. `seen` is the preflight if it is made already."""
     seen = seen or preflight(sql, request, lock=lock)
+    if request.is_fenced:  # after the preflight, which read the stamp
+        require_fence(sql, request)
     if request.creation is not None and not seen.thread_exists and not seen.hidden:
         if sql.dialect == "postgresql" and not lock:
             return TryAgain()  # this attempt may be no transaction, which could end with an empty thread
@@ -139,7 +148,7 @@ def plan_on_cached_tip(request: AppendRequest, cached: Preflight) -> Plan | None
     """None if the cached tip does not let the append through. That is no reason to refuse the append: no preflight has
     looked for its ids yet, and the tip may have moved.
     """
-    if request.after is not None:  # the preflight looks up its place
+    if request.after is not None or request.is_fenced:  # the preflight looks up its place, and the lease
         return None
     if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
         return None

@@ -70,6 +70,25 @@ class Creation:
 _METADATA: TypeAdapter[JsonObject | None] = TypeAdapter(JsonObject | None)
 
 
+ANSWER = "answer-"
+"""How the id of an answer's run begins, so that no other append pays for the question whose it is."""
+
+
+def is_answer(run: str) -> bool:
+    return run.startswith(ANSWER)
+
+
+class Fence(NamedTuple):
+    """The attempt of an answer that writes: the run and the worker, as stored, and the number. `paused`: the answer
+    waits for a decision about its calls.
+    """
+
+    run: str
+    attempt: int
+    worker: str
+    paused: bool = False
+
+
 class After(NamedTuple):
     """The message that a batch follows: its place (branch and seq), its id as stored, or its seq on the asked branch.
     `beside`: the batch is stored in the place of that message, beside it.
@@ -120,6 +139,10 @@ class AppendRequest:
     """Values of the thread, in the order of their keys. They are written atomically with the messages."""
     creation: Creation | None = None
     """The thread to create if it does not exist. Its user is the user of the tenant's view."""
+    fence: Fence | None = None
+    """The attempt of an answer that writes. Its draft takes the place of an earlier attempt's, whose lease is over with
+    that attempt.
+    """
 
     @cached_property
     def message_ids(self) -> list[str]:
@@ -140,6 +163,11 @@ class AppendRequest:
     def runs(self) -> list[str]:
         """The runs that the messages name, each once, as stored."""
         return runs_of(self.rows)
+
+    @cached_property
+    def is_fenced(self) -> bool:
+        """Whether the append may be refused for the lease of an answer, which no cached tip knows."""
+        return self.fence is not None or any(map(is_answer, self.runs))
 
     def lease_from(self, now: datetime) -> Lease:
         """The lease of a partial message of the batch that is written now. On PostgreSQL, the write takes the server's

@@ -10,15 +10,15 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from chatledger.errors import DraftLive, IdConflict
+from chatledger.errors import DraftLive, IdConflict, RunLost
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, Violation
 from chatledger.rules import Tip, complete, grow
 from chatledger.storage.append.draft_rows import PartialKey, PartialWrite, write_partial
 from chatledger.storage.append.preflight import Preflight
-from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.request import AppendRequest, is_answer
 from chatledger.storage.append.write import TryAgain
-from chatledger.storage.drivers.sql import WriteSql
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.messages import encode_all
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text, write_mark
@@ -55,7 +55,7 @@ def overwrites_partial(request: AppendRequest, seen: Preflight) -> bool:
     lease = seen.tip.lease
     if request.draft is None or (lease is not None and lease.writer == request.draft):  # an attempt of this request
         return False
-    if lease is not None and is_live(seen.tip) and not request.interrupt:
+    if lease is not None and is_live(seen.tip) and not request.interrupt and request.fence is None:
         raise draft_live(request.thread_id, seen.branch, seen.tip, decode_text(request.message_ids[0]))
     return True
 
@@ -111,6 +111,26 @@ def _refuse_another(stored: ChatMessage, message: ChatMessage) -> None:
             raise IdConflict("message", taken, detail, seq=stored.seq)
 
 
+# --- The fence of an answer -------------------------------------------------------------------------------------------
+
+_LEASE = "SELECT 1 FROM {schema}run_leases WHERE tenant_id = :tenant AND thread_id = :thread AND run_id = :run"
+_HELD = f"{_LEASE} AND attempt = :attempt AND worker_id = :worker AND (paused_at IS NOT NULL) = :paused"
+
+
+def require_fence(sql: ReadSql, request: AppendRequest) -> None:
+    """Raises RunLost if the request names the run of an open answer and is not of the attempt that holds it.
+
+    Whoever takes an answer up or ends it renews the stamp of its branch. So this looks after the stamp was read, and
+    the stamp stops a write that was judged before.
+    """
+    fence, place = request.fence, {"tenant": request.tenant.key, "thread": request.thread}
+    if fence is not None and not sql.fetch(_HELD, {**place, **fence._asdict()}):
+        raise RunLost(decode_text(fence.run))
+    for run in request.runs:
+        if is_answer(run) and (fence is None or run != fence.run) and sql.fetch(_LEASE, {**place, "run": run}):
+            raise RunLost(decode_text(run))
+
+
 # --- The end of the run -----------------------------------------------------------------------------------------------
 
 _REASON = "message {} of branch {} was interrupted before it was complete"
@@ -124,12 +144,16 @@ WHERE m.tenant_id = :tenant AND m.thread_id = :thread AND m.branch = :branch AND
 
 def find_run_end(sql: WriteSql, request: AppendRequest, branch: int, seq: int) -> Mapping[str, str] | None:
     """The parameters that end the run of the message that the append interrupts. None if the message has no run, if
-    that run has ended, or if the append continues it.
+    that run has ended, if it is an answer's, which its own attempt ends, or if the append continues it.
     """
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch, "seq": seq}
     found = [row[0] for row in sql.fetch(_RUN, place)]
     goes_on = {message.run_id for message in request.messages if message.state != "synthetic"}
-    if not found or found[0] in [encode_key(run, "run_id") for run in goes_on if run is not None]:
+    if (
+        not found
+        or is_answer(found[0])
+        or found[0] in [encode_key(run, "run_id") for run in goes_on if run is not None]
+    ):
         return None
     error = encode_text(_REASON.format(seq, branch))
     if (encryption := request.tenant.encryption) is not None:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from types import NoneType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chatledger.arguments import Kind
 from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, StorageError, TenantOnly
@@ -73,6 +73,11 @@ class Scope:
     def user_id(self) -> str | None:
         """The user whose threads this scope sees; None if it sees the threads of all users."""
         return self.tenant.user_id
+
+    def of_tenant(self, name: str) -> Scope:
+        """The same database as another tenant, without a user's view."""
+        assert self.guard is not None
+        return self.guard.scope(name, self.rules, self.limits)
 
     def refuse_view(self, call: str) -> None:
         """Raises TenantOnly if the scope is a user's view, for a call that concerns the whole tenant."""
@@ -177,7 +182,8 @@ class Scope:
     def _writing(self) -> AbstractContextManager[Database]:
         return nullcontext(self.database) if self.guard is None else self.guard.writing()
 
-    def _here(self) -> Database:
+    def here(self) -> Database:
+        """The database for the loop that is running."""
         return self.database if self.guard is None else self.guard.here()
 
     def _unless_encrypted(self, work: Callable[[WriteSql], T]) -> Callable[[WriteSql], T]:
@@ -202,7 +208,7 @@ class Scope:
             encryption.ring()
         elif not encryption.can_encrypt():
             return
-        database = self._here()
+        database = self.here()
         if not await database.read(self.tenant, lambda sql: is_marked(sql, self.tenant)):
             await database.write(self.tenant, lambda sql: mark(sql, self.tenant))
         if self.guard is not None:
@@ -210,7 +216,7 @@ class Scope:
 
     def learn(self, thread: str, seen: Preflight) -> None:
         """Cache the tip of a thread that was just created; `thread` is the key as stored."""
-        self._here().learn(self.tenant, thread, seen)
+        self.here().learn(self.tenant, thread, seen)
 
 
 class LedgerGuard:
@@ -243,6 +249,8 @@ class LedgerGuard:
         self._pollers: dict[asyncio.AbstractEventLoop, Poller] = {}
         self._listens = listens
         self._hints = Hints(database.connect, self._hear, listens=listens) if notify else None
+        self.workers: list[Any] = []
+        """Those of this process that run agents (`answers.serve`)."""
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
         """A scope in which each call is a transaction of its own."""

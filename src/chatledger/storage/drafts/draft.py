@@ -44,7 +44,7 @@ from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, bytes_of, encode_message
-from chatledger.storage.schema.text import encode_key
+from chatledger.storage.schema.text import encode_key, write_mark
 
 _LONGEST = 31_536_000
 """Seconds of a year. A longer lease or interval is a mistake, and would reach beyond the calendar."""
@@ -479,6 +479,20 @@ class Draft:
         if keeper is not None and not keeper.done() and keeper is not asyncio.current_task():
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
+
+
+def mark_of(draft: Draft) -> str | None:
+    """The mark of the branch as the draft's last write left it; None if that is not known."""
+    held, request = draft._held, draft._request  # noqa: SLF001
+    if held is None or draft.replayed or draft.message.state == "interrupted":
+        return None
+    return write_mark(request.thread, draft.message.branch or 0, held.tip.last_seq, held.stamp)
+
+
+async def break_off(draft: Draft, reason: str) -> None:
+    """End the message as one whose provider broke off for this reason. Raises as `Draft.interrupt`."""
+    fields = {"response_metadata": {_FAILURE: reason}}
+    await draft._finish("interrupted", fields, timeout=0)  # noqa: SLF001
 
 
 def _parts_of(content: str | Sequence[Part] | None) -> Sequence[Part]:

@@ -18,6 +18,7 @@ from chatledger.rules import Judgement, Tip, complete, grow, judge
 from chatledger.storage.append.attempt import as_stored
 from chatledger.storage.append.draft_rows import HeldDraft, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.takeover import require_fence
 from chatledger.storage.append.write import plan_rows
 from chatledger.storage.drafts.open_drafts import interrupt_partial
 from chatledger.storage.drivers.sql import WriteSql
@@ -130,6 +131,8 @@ class DraftWrite:
     def _find_held(self, sql: WriteSql) -> HeldDraft | None:
         """None if the message is no longer partial. Raises DraftLost if another draft writes it now."""
         held = find_held(sql, self._key(self.opened))
+        if self.request.fence is not None:  # after the stamp was read
+            require_fence(sql, self.request)
         if held is not None and (held.tip.lease is None or held.tip.lease.writer != self.request.draft):
             raise self._lost()
         return held

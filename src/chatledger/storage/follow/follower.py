@@ -86,6 +86,18 @@ async def follow(
                     await scope.guard.poller().moved(followed, look.state, since)
 
 
+async def changes_until_now(
+    scope: Scope, window: Window, start: Position | Read | None, deltas: bool
+) -> AsyncGenerator[ThreadChange, None]:
+    """The changes that have happened. Raises as `follow`."""
+    at, reported, more = start, Reported() if deltas else None, True
+    while more:
+        look, _ = await _read(scope, window, at, reported)
+        for change in look.changes:
+            yield change
+        at, reported, more = look.at, look.reported, look.more
+
+
 async def _read(
     scope: Scope, window: Window, at: Position | Read | None, reported: Reported | None
 ) -> tuple[Look, float]:

@@ -10,10 +10,11 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import ColumnElement, and_, func, select, true, update
 
-from chatledger.errors import DamagedCell, RunConflict, RunNotFound, ThreadNotFound
+from chatledger.errors import DamagedCell, RunConflict, RunLost, RunNotFound, ThreadNotFound
 from chatledger.models import Page, Run, RunStatus, Usage
 from chatledger.models.json import same_json
 from chatledger.models.secrets import masked
+from chatledger.storage.append.request import is_answer
 from chatledger.storage.append.takeover import ended_by_ledger
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
@@ -24,7 +25,7 @@ from chatledger.storage.rows.encryption import Tenant, damaged_cell, encrypt_val
 from chatledger.storage.rows.owned import of_thread, owned, owned_each
 from chatledger.storage.rows.runs import RUN_COLUMNS, USAGE_COLUMNS, to_run, to_usage
 from chatledger.storage.schema.columns import Undecoded
-from chatledger.storage.schema.tables import runs, threads
+from chatledger.storage.schema.tables import run_leases, runs, threads
 
 _SCANNED = 10_000
 """The most runs that a page of one status reads."""
@@ -60,6 +61,12 @@ def _lock_run(sql: WriteSql, tenant: Tenant, run_id: str) -> Run | None:
     """The run, locked against changes until the transaction ends."""
     row = sql.execute(select(*RUN_COLUMNS).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
     return None if row is None else to_run(tenant, row)
+
+
+def has_lease(sql: WriteSql, tenant: Tenant, run: Run) -> bool:
+    """Whether the run is that of an answer that has not ended."""
+    own = (run_leases.c.tenant_id == tenant.name, run_leases.c.thread_id == run.thread_id)
+    return sql.execute(select(run_leases.c.attempt).where(*own, run_leases.c.run_id == run.run_id)).first() is not None
 
 
 def without_secrets(run: Run) -> Run:
@@ -104,6 +111,8 @@ def finish_run(
     stored = _lock_run(sql, tenant, run_id)
     if stored is None:
         raise RunNotFound(run_id)
+    if is_answer(run_id) and has_lease(sql, tenant, stored):
+        raise RunLost(run_id)
     usage = None if usage == Usage() else usage or stored.usage  # the columns cannot tell None and Usage() apart
     ended = Run.model_validate(stored.model_dump() | {"status": status, "usage": usage, "error": error})
     if stored.ended_at is not None:

@@ -644,6 +644,110 @@ FROM (
 WHERE sized.total <= $12::INTEGER OR sized.total = sized.row_bytes
 ORDER BY sized.created_at DESC, sized.feedback_id DESC;
 
+SELECT chatledger.runs.tenant_id, chatledger.runs.run_id, chatledger.runs.thread_id, chatledger.runs.agent,
+  chatledger.runs.model, chatledger.runs.status, chatledger.runs.input, chatledger.runs.input_tokens,
+  chatledger.runs.output_tokens, chatledger.runs.total_tokens, chatledger.runs.usage_details,
+  chatledger.runs.cost, chatledger.runs.error, chatledger.runs.metadata, chatledger.runs.started_at,
+  chatledger.runs.ended_at, chatledger.runs.question_id, chatledger.runs.branch, chatledger.runs.tools_of,
+  chatledger.runs.call_secret, chatledger.runs.attempts, chatledger.threads.user_id,
+  chatledger.run_leases.attempt AS lease_attempt, chatledger.run_leases.worker_id AS lease_worker_id,
+  chatledger.run_leases.paused_at AS lease_paused_at
+FROM chatledger.runs
+JOIN chatledger.threads ON chatledger.threads.tenant_id = chatledger.runs.tenant_id
+  AND chatledger.threads.thread_id = chatledger.runs.thread_id
+LEFT OUTER JOIN chatledger.run_leases ON chatledger.run_leases.tenant_id = chatledger.runs.tenant_id
+  AND chatledger.run_leases.thread_id = chatledger.runs.thread_id
+  AND chatledger.run_leases.run_id = chatledger.runs.run_id
+WHERE chatledger.runs.tenant_id = $1::VARCHAR COLLATE "C" AND chatledger.runs.run_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.runs.question_id IS NOT NULL;
+
+SELECT chatledger.runs.tenant_id, chatledger.runs.run_id, chatledger.runs.thread_id, chatledger.runs.agent,
+  chatledger.runs.model, chatledger.runs.status, chatledger.runs.input, chatledger.runs.input_tokens,
+  chatledger.runs.output_tokens, chatledger.runs.total_tokens, chatledger.runs.usage_details,
+  chatledger.runs.cost, chatledger.runs.error, chatledger.runs.metadata, chatledger.runs.started_at,
+  chatledger.runs.ended_at, chatledger.runs.question_id, chatledger.runs.branch, chatledger.runs.tools_of,
+  chatledger.runs.call_secret, chatledger.runs.attempts, chatledger.threads.user_id,
+  chatledger.run_leases.attempt AS lease_attempt, chatledger.run_leases.worker_id AS lease_worker_id,
+  chatledger.run_leases.paused_at AS lease_paused_at
+FROM chatledger.runs
+JOIN chatledger.threads ON chatledger.threads.tenant_id = chatledger.runs.tenant_id
+  AND chatledger.threads.thread_id = chatledger.runs.thread_id
+LEFT OUTER JOIN chatledger.run_leases ON chatledger.run_leases.tenant_id = chatledger.runs.tenant_id
+  AND chatledger.run_leases.thread_id = chatledger.runs.thread_id
+  AND chatledger.run_leases.run_id = chatledger.runs.run_id
+WHERE chatledger.runs.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.runs.thread_id = $2::VARCHAR COLLATE "C" AND chatledger.run_leases.attempt IS NOT NULL
+  AND chatledger.runs.question_id IS NOT NULL;
+
+INSERT INTO chatledger.runs (
+  tenant_id, run_id, thread_id, agent, model, status, input, error, metadata, started_at, ended_at,
+  question_id, branch, call_secret, attempts
+)
+VALUES (
+  $1::VARCHAR COLLATE "C", $2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR, $5::VARCHAR,
+  $6::VARCHAR, $7::VARCHAR, $8::VARCHAR, $9::VARCHAR, $10::TIMESTAMP
+  WITH TIME ZONE, $11::TIMESTAMP
+  WITH TIME ZONE, $12::VARCHAR COLLATE "C", $13::INTEGER, $14::VARCHAR, $15::INTEGER
+)
+ON CONFLICT DO NOTHING;
+
+INSERT INTO chatledger.run_leases (tenant_id, thread_id, run_id, agent, attempt, worker_id)
+VALUES (
+  $1::VARCHAR COLLATE "C", $2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C",
+  $5::INTEGER, $6::VARCHAR COLLATE "C"
+);
+
+UPDATE chatledger.branches
+SET stamp=$1::BIGINT
+WHERE chatledger.branches.tenant_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.branches.thread_id = $3::VARCHAR COLLATE "C" AND chatledger.branches.branch = $4::INTEGER;
+
+DELETE FROM chatledger.run_leases
+WHERE chatledger.run_leases.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.run_leases.thread_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.run_leases.run_id = $3::VARCHAR COLLATE "C" AND chatledger.run_leases.attempt = $4::INTEGER
+  AND chatledger.run_leases.worker_id = $5::VARCHAR COLLATE "C" AND chatledger.run_leases.paused_at IS NULL;
+
+UPDATE chatledger.runs
+SET status=$1::VARCHAR, error=$2::VARCHAR, ended_at=$3::TIMESTAMP
+WITH TIME ZONE
+WHERE chatledger.runs.tenant_id = $4::VARCHAR COLLATE "C" AND chatledger.runs.run_id = $5::VARCHAR COLLATE "C";
+
+SELECT chatledger.threads.active_branch, chatledger.threads.rules
+FROM chatledger.threads
+WHERE chatledger.threads.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.threads.thread_id = $2::VARCHAR COLLATE "C";
+
+SELECT chatledger.threads.active_branch, chatledger.threads.rules
+FROM chatledger.threads
+WHERE chatledger.threads.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.threads.thread_id = $2::VARCHAR COLLATE "C" FOR UPDATE;
+
+SELECT max(chatledger.branches.branch) AS max_1
+FROM chatledger.branches
+WHERE chatledger.branches.tenant_id = $1::VARCHAR COLLATE "C"
+  AND chatledger.branches.thread_id = $2::VARCHAR COLLATE "C";
+
+INSERT INTO chatledger.branches (
+  tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls, created_at, absent
+)
+VALUES (
+  $1::VARCHAR COLLATE "C", $2::VARCHAR COLLATE "C", $3::INTEGER, $4::VARCHAR, $5::BIGINT, $6::BIGINT,
+  $7::VARCHAR, $8::VARCHAR, $9::TIMESTAMP
+  WITH TIME ZONE, $10::BIGINT
+);
+
+UPDATE chatledger.threads
+SET active_branch=$1::INTEGER
+WHERE chatledger.threads.tenant_id = $2::VARCHAR COLLATE "C"
+  AND chatledger.threads.thread_id = $3::VARCHAR COLLATE "C";
+
+SELECT chatledger.workers.lease_until
+FROM chatledger.workers
+WHERE chatledger.workers.worker_id = $1::VARCHAR COLLATE "C";
+
+SELECT clock_timestamp() AS clock_timestamp_1;
+
 SELECT min(x.seq), max(x.seq), count(*)
 FROM (
   SELECT seq

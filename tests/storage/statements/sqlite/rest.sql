@@ -447,6 +447,77 @@ OFFSET ?;
 INSERT INTO messages (tenant_id, thread_id, branch, message_id, role, run_id, seq, state, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+SELECT main.runs.tenant_id, main.runs.run_id, main.runs.thread_id, main.runs.agent, main.runs.model,
+  main.runs.status, main.runs.input, main.runs.input_tokens, main.runs.output_tokens, main.runs.total_tokens,
+  main.runs.usage_details, main.runs.cost, main.runs.error, main.runs.metadata, main.runs.started_at,
+  main.runs.ended_at, main.runs.question_id, main.runs.branch, main.runs.tools_of, main.runs.call_secret,
+  main.runs.attempts, main.threads.user_id, main.run_leases.attempt AS lease_attempt,
+  main.run_leases.worker_id AS lease_worker_id, main.run_leases.paused_at AS lease_paused_at
+FROM main.runs
+JOIN main.threads ON main.threads.tenant_id = main.runs.tenant_id
+  AND main.threads.thread_id = main.runs.thread_id
+LEFT OUTER JOIN main.run_leases ON main.run_leases.tenant_id = main.runs.tenant_id
+  AND main.run_leases.thread_id = main.runs.thread_id AND main.run_leases.run_id = main.runs.run_id
+WHERE main.runs.tenant_id = ? AND main.runs.run_id = ? AND main.runs.question_id IS NOT NULL;
+
+SELECT main.runs.tenant_id, main.runs.run_id, main.runs.thread_id, main.runs.agent, main.runs.model,
+  main.runs.status, main.runs.input, main.runs.input_tokens, main.runs.output_tokens, main.runs.total_tokens,
+  main.runs.usage_details, main.runs.cost, main.runs.error, main.runs.metadata, main.runs.started_at,
+  main.runs.ended_at, main.runs.question_id, main.runs.branch, main.runs.tools_of, main.runs.call_secret,
+  main.runs.attempts, main.threads.user_id, main.run_leases.attempt AS lease_attempt,
+  main.run_leases.worker_id AS lease_worker_id, main.run_leases.paused_at AS lease_paused_at
+FROM main.runs
+JOIN main.threads ON main.threads.tenant_id = main.runs.tenant_id
+  AND main.threads.thread_id = main.runs.thread_id
+LEFT OUTER JOIN main.run_leases ON main.run_leases.tenant_id = main.runs.tenant_id
+  AND main.run_leases.thread_id = main.runs.thread_id AND main.run_leases.run_id = main.runs.run_id
+WHERE main.runs.tenant_id = ? AND main.runs.thread_id = ? AND main.run_leases.attempt IS NOT NULL
+  AND main.runs.question_id IS NOT NULL;
+
+SELECT branch, seq, idx, target_branch, target_seq, message_id, body, digest
+FROM revisions
+WHERE tenant_id = :tenant AND thread_id = :thread AND message_id IN (SELECT value FROM json_each(:ids))
+ORDER BY created_at;
+
+INSERT INTO main.runs (
+  tenant_id, run_id, thread_id, agent, model, status, input, error, metadata, started_at, ended_at,
+  question_id, branch, call_secret, attempts
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+INSERT INTO main.run_leases (tenant_id, thread_id, run_id, agent, attempt, worker_id)
+VALUES (?, ?, ?, ?, ?, ?);
+
+UPDATE main.branches
+SET stamp=?
+WHERE main.branches.tenant_id = ? AND main.branches.thread_id = ? AND main.branches.branch = ?;
+
+DELETE FROM main.run_leases
+WHERE main.run_leases.tenant_id = ? AND main.run_leases.thread_id = ? AND main.run_leases.run_id = ?
+  AND main.run_leases.attempt = ? AND main.run_leases.worker_id = ? AND main.run_leases.paused_at IS NULL;
+
+UPDATE main.runs SET status=?, error=?, ended_at=? WHERE main.runs.tenant_id = ? AND main.runs.run_id = ?;
+
+SELECT main.threads.active_branch, main.threads.rules
+FROM main.threads
+WHERE main.threads.tenant_id = ? AND main.threads.thread_id = ?;
+
+SELECT max(main.branches.branch) AS max_1
+FROM main.branches
+WHERE main.branches.tenant_id = ? AND main.branches.thread_id = ?;
+
+INSERT INTO main.branches (
+  tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls, created_at, absent
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+UPDATE main.threads SET active_branch=? WHERE main.threads.tenant_id = ? AND main.threads.thread_id = ?;
+
+SELECT main.workers.lease_until FROM main.workers WHERE main.workers.worker_id = ?;
+
+SELECT ? AS anon_1;
+
 SELECT seq, kind, count(*), min(target_branch), min(target_seq), min(message_id)
 FROM revisions
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq > :after AND seq <= :last
@@ -547,8 +618,3 @@ ON CONFLICT (tenant_id, thread_id, branch, seq, idx) DO UPDATE SET channel = exc
   kind = excluded.kind, text = excluded.text, body = excluded.body;
 
 ROLLBACK TO job;
-
-SELECT branch, seq, idx, target_branch, target_seq, message_id, body, digest
-FROM revisions
-WHERE tenant_id = :tenant AND thread_id = :thread AND message_id IN (SELECT value FROM json_each(:ids))
-ORDER BY created_at;

@@ -41,7 +41,7 @@ class PostgresqlGroups:
         stalled = self._appends.stalled
         if stalled is not None and stalled.threads and request in stalled:
             return False
-        return self._appends.at_once and not request.kv and request in self._tips
+        return self._appends.at_once and not (request.kv or request.is_fenced) and request in self._tips
 
     async def write_group(self, requests: Sequence[AppendRequest]) -> Shared:
         planned = plan_group(requests, self._tips)

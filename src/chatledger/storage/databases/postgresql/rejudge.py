@@ -52,7 +52,9 @@ def rejudge(requests: Sequence[AppendRequest], looks: Looks) -> Rejudged:
 def _judge(rejudged: Rejudged, index: int, request: AppendRequest, looks: Looks) -> bool:
     """False if the append must run alone."""
     key, planned = branch_key(request), rejudged.planned
-    if not request.messages or request.after is not None or request.draft is not None or planned.has_key_of(request):
+    if not request.messages or request.after is not None or request.draft is not None or request.is_fenced:
+        return False
+    if planned.has_key_of(request):
         return False
     try:
         seen = looks.seen(request)

@@ -1,0 +1,152 @@
+"""Workers: the processes that run agents. Each has one row, whose lease all its answers share.
+
+A beat renews that row, and one look finds the answers that a worker still has, and those that nobody works on. A worker
+that found an abandoned answer takes it up under the answer's own tenant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import Interval
+
+from chatledger.answers.stop import end_at_once
+from chatledger.answers.stored import (
+    NOBODY,
+    StoredAnswer,
+    clock,
+    find_answer,
+    hold_branch,
+    hold_lease,
+    lease_of,
+    run_of,
+    serve,
+)
+from chatledger.errors import RunLost
+from chatledger.storage.append.request import Terms
+from chatledger.storage.drivers.sql import ReadSql, WriteSql
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.schema.columns import Moment
+from chatledger.storage.schema.tables import run_leases, runs, workers
+
+KEPT = timedelta(days=1)
+"""How long the row of a dead worker stays that no answer names."""
+
+
+class Found(NamedTuple):
+    """An answer that a look abandoned."""
+
+    tenant: str
+    run_id: str
+    attempt: int
+    worker_id: str
+
+
+def beat(sql: WriteSql, worker_id: str, lease: float) -> None:
+    """Renew the worker's lease, alone in its transaction: no other may delay it."""
+    until = _after(sql, lease)
+    make = postgresql.insert(workers) if sql.dialect == "postgresql" else sqlite.insert(workers)
+    row = make.values(worker_id=worker_id, lease_until=until)
+    sql.execute(row.on_conflict_do_update(index_elements=["worker_id"], set_={"lease_until": row.excluded.lease_until}))
+
+
+def expire(sql: WriteSql, worker_id: str) -> None:
+    """Give all answers of the worker back at once: their attempts have left them."""
+    sql.execute(update(workers).where(workers.c.worker_id == worker_id).values(lease_until=clock(sql)))
+
+
+def _after(sql: ReadSql, seconds: float) -> ColumnElement[datetime]:
+    if sql.dialect == "postgresql":
+        return func.clock_timestamp(type_=Moment()) + literal(timedelta(seconds=seconds), Interval())
+    return literal(datetime.now(UTC) + timedelta(seconds=seconds), Moment())
+
+
+def look(
+    sql: ReadSql,
+    worker_id: str,
+    agents: Collection[str],
+    *,
+    tenant: str | None,
+    most: int,
+    left_out: Collection[str] = (),
+) -> tuple[list[Found], list[Found]]:
+    """The answers that the worker has, and up to `most` that nobody works on, of the tenant or, with None, of all.
+
+    It writes nothing. `left_out` are tenants whose answers this process cannot read.
+    """
+    if tenant is None:
+        serve(sql)
+    of_tenant = [] if tenant is None else [run_leases.c.tenant_id == tenant]
+    columns = (run_leases.c.tenant_id, run_leases.c.run_id, run_leases.c.attempt, run_leases.c.worker_id)
+    open_ones = select(*columns).where(run_leases.c.paused_at.is_(None), *of_tenant)
+    own = [_found(row) for row in sql.execute(open_ones.where(run_leases.c.worker_id == worker_id))]
+    if most <= 0 or not agents:
+        return own, []
+    now = func.statement_timestamp(type_=Moment()) if sql.dialect == "postgresql" else clock(sql)
+    over = select(workers.c.worker_id).where(workers.c.lease_until <= now, workers.c.worker_id != worker_id)
+    dead = [NOBODY, *sql.execute(over).scalars()]
+    wanted = [run_leases.c.worker_id.in_(dead), run_leases.c.agent.in_(list(agents))]
+    if left_out:
+        wanted.append(run_leases.c.tenant_id.not_in(list(left_out)))
+    return own, [_found(row) for row in sql.execute(open_ones.where(*wanted).limit(most))]
+
+
+def _found(row: Any) -> Found:
+    return Found(row.tenant_id, row.run_id, row.attempt, row.worker_id)
+
+
+def claim(sql: WriteSql, terms: Terms, abandoned: Found, worker_id: str, attempts: int) -> StoredAnswer | None:
+    """Take up an answer that nobody works on, as its next attempt. None if somebody was faster, or if the answer was
+    given up: as many attempts in a row as `attempts` stored nothing.
+    """
+    tenant = terms.tenant
+    answer = find_answer(sql, tenant, abandoned.run_id)
+    if answer is None or not answer.is_open:
+        return None
+    hold_branch(sql, tenant, answer)
+    seen = replace(answer, attempt=abandoned.attempt, worker_id=abandoned.worker_id, paused_at=None)
+    taken = answer.taken_by(worker_id, abandoned.attempt + 1)
+    moved = update(run_leases).where(lease_of(tenant, seen)).values(attempt=taken.attempt, worker_id=worker_id)
+    if not sql.execute(moved).rowcount or (abandoned.worker_id != worker_id and _lives(sql, abandoned.worker_id)):
+        raise RunLost(abandoned.run_id)  # which undoes the new stamp
+    if answer.attempts >= attempts:
+        end_at_once(sql, terms, taken, "failed", f"gave up after {attempts} attempts that stored nothing")
+        return None
+    counted = update(runs).where(run_of(tenant, answer)).values(attempts=runs.c.attempts + 1)
+    # The row as it is now: an attempt before may have begun its tools while this one waited for the lock.
+    row = sql.execute(counted.returning(runs.c.attempts, runs.c.tools_of)).one()
+    return replace(taken, attempts=row.attempts, tools_of=row.tools_of)
+
+
+def begin_tools(sql: WriteSql, tenant: Tenant, answer: StoredAnswer, message_id: str) -> None:
+    """Note that the tools of the message begin now. Raises RunLost, and none is run then."""
+    hold_lease(sql, tenant, answer)
+    sql.execute(update(runs).where(run_of(tenant, answer)).values(tools_of=message_id))
+
+
+def note_progress(sql: WriteSql, tenant: Tenant, answer: StoredAnswer) -> None:
+    """The attempt stored something. Raises RunLost."""
+    hold_lease(sql, tenant, answer)
+    sql.execute(update(runs).where(run_of(tenant, answer)).values(attempts=0))
+
+
+def _lives(sql: ReadSql, worker_id: str) -> bool:
+    """Whether the worker renewed its lease since the look."""
+    own = workers.c.worker_id == worker_id
+    return sql.execute(select(workers.c.worker_id).where(own, workers.c.lease_until > clock(sql))).first() is not None
+
+
+def forget_dead(sql: WriteSql) -> None:
+    """Delete the rows of workers that are dead for a day and that no answer names, in a session that sees the leases of
+    all tenants.
+    """
+    serve(sql)
+    old = clock(sql) if sql.dialect == "postgresql" else literal(datetime.now(UTC) - KEPT, Moment())
+    before = old - literal(KEPT, Interval()) if sql.dialect == "postgresql" else old
+    named = exists().where(run_leases.c.worker_id == workers.c.worker_id)
+    sql.execute(delete(workers).where(and_(workers.c.lease_until < before, ~named)))

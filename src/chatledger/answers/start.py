@@ -1,0 +1,145 @@
+"""Begins an answer: its question, its run and its lease, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import insert, select
+
+from chatledger.answers.stop import stop_answer
+from chatledger.answers.stored import NOBODY, StoredAnswer, clock, find_answer, open_answers
+from chatledger.errors import IdConflict, RunConflict, RunLive
+from chatledger.models import ChatMessage, Run
+from chatledger.storage.append.attempt import attempt_locked
+from chatledger.storage.append.preflight import preflight
+from chatledger.storage.append.request import AppendRequest, Terms
+from chatledger.storage.drivers.sql import ReadSql, WriteSql, insert_if_absent
+from chatledger.storage.history.path import find_path, load_range, stands_on
+from chatledger.storage.history.places import At, Place, find_place
+from chatledger.storage.history.window_request import Window
+from chatledger.storage.repositories.branches import make_fork
+from chatledger.storage.rows.encryption import Tenant, encrypt_values
+from chatledger.storage.schema.tables import run_leases, runs, workers
+from chatledger.storage.schema.text import decode_text
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is begun. `question` appends the question, or nothing where the answer is another one to the stored message
+    `reply_to`. `worker_id` is that of the process that begins at once, if it serves the agent.
+    """
+
+    run: Run
+    secret: str
+    question: AppendRequest
+    reply_to: At = None
+    worker_id: str = NOBODY
+    stops: bool = False
+    """Whether the open answers of the thread end for this one."""
+    key: str | None = None
+    """The key that the caller chose."""
+
+
+class StartedAnswer(NamedTuple):
+    """`mark` is that of the branch, if the answer is new and this wrote to the branch."""
+
+    answer: StoredAnswer
+    question: ChatMessage
+    mark: str | None
+    replayed: bool
+
+
+def start_answer(sql: WriteSql, terms: Terms, begun: Beginning) -> StartedAnswer:
+    """Store the question, the run and its lease, or find them.
+
+    Raises RunLive, IdConflict for a key that has another question, RunConflict, and what an append raises.
+    """
+    tenant, run = terms.tenant, begun.run
+    stored, owner = find_answer(sql, tenant, run.run_id), tenant.user_id
+    if stored is None:
+        seen = preflight(sql, begun.question, lock=True)  # of two starts, the second waits here
+        stored = find_answer(sql, tenant, run.run_id) if seen.thread_exists else None
+        if stored is None and seen.thread_exists and not seen.hidden:
+            owner = None if seen.user_id is None else decode_text(seen.user_id)
+            _end_others(sql, terms, begun)
+    if stored is not None:
+        return StartedAnswer(stored, _require_same(sql, stored, begun), None, True)
+    mark: str | None = None
+    if begun.question.messages:
+        appended = attempt_locked(sql, begun.question)
+        (question,), mark = appended.messages, appended.mark
+        branch = question.branch or 0
+    else:
+        question, branch = _place(sql, terms, begun)
+    stored = StoredAnswer(run, question.message_id or "", branch, begun.secret, user_id=owner)
+    _insert(sql, tenant, stored)
+    stored = stored.taken_by(begun.worker_id, 1 if begun.worker_id else 0)
+    lease = {"agent": run.agent, "attempt": stored.attempt, "worker_id": stored.worker_id}
+    key = {"tenant_id": tenant.name, "thread_id": run.thread_id, "run_id": run.run_id}
+    sql.execute(insert(run_leases).values(**key, **lease))
+    return StartedAnswer(stored, question, mark, False)
+
+
+def _end_others(sql: WriteSql, terms: Terms, begun: Beginning) -> None:
+    for other in open_answers(sql, terms.tenant, begun.run.thread_id):
+        if not begun.stops:
+            raise RunLive(other.run.run_id, None if other.paused_at else _until(sql, other))
+        stop_answer(sql, terms, other.run.run_id)
+
+
+def _until(sql: ReadSql, answer: StoredAnswer) -> datetime:
+    """When the lease of the worker ends; now, if nobody has taken the answer up."""
+    of_worker = select(workers.c.lease_until).where(workers.c.worker_id == answer.worker_id)
+    until: datetime | None = sql.execute(of_worker).scalar_one_or_none()
+    return sql.execute(select(clock(sql))).scalar_one() if until is None else until
+
+
+def _require_same(sql: WriteSql, stored: StoredAnswer, begun: Beginning) -> ChatMessage:
+    """The question, if it is the one that was asked with the key. Raises IdConflict."""
+    request = begun.question
+    if request.messages and decode_text(request.message_ids[0]) == stored.question_id:
+        try:
+            (question,) = attempt_locked(sql, replace(request, creation=None)).messages  # a repeat: it is compared
+        except IdConflict:
+            raise _another(stored, begun, "question") from None
+    else:
+        window = Window.of(request.tenant, request.thread_id)
+        place = find_place(sql, window, begun.reply_to or stored.question_id)
+        question = _load(sql, window, place)
+        if request.messages or question.message_id != stored.question_id:
+            raise _another(stored, begun, "question")
+    if begun.run.agent != stored.run.agent:
+        raise _another(stored, begun, "agent")
+    return question
+
+
+def _another(stored: StoredAnswer, begun: Beginning, what: str) -> IdConflict:
+    detail = f"idempotency_key {begun.key!r}: was used with another {what}; use another key for a new request"
+    return IdConflict("idempotency_key", stored.run.run_id, detail, idempotency_key=begun.key)
+
+
+def _place(sql: WriteSql, terms: Terms, begun: Beginning) -> tuple[ChatMessage, int]:
+    """The stored question, and the branch for another answer to it: a new one, unless nothing follows the question."""
+    window = Window.of(terms.tenant, begun.run.thread_id)
+    path = find_path(sql, window)
+    place = find_place(sql, window, begun.reply_to)
+    assert isinstance(place, Place)
+    question = _load(sql, window, place)
+    if place.seq == path.last_seq and stands_on(path.segments, *place):
+        return question, path.branch
+    return question, make_fork(sql, window, place, True, None, terms.rules).branch
+
+
+def _load(sql: ReadSql, window: Window, place: Place | int) -> ChatMessage:
+    assert isinstance(place, Place)
+    (message,) = load_range(sql, window.tenant, window.thread, place.branch, place.seq, place.seq)
+    return message
+
+
+def _insert(sql: WriteSql, tenant: Tenant, answer: StoredAnswer) -> None:
+    own = {"question_id": answer.question_id, "branch": answer.branch, "call_secret": answer.secret, "attempts": 0}
+    values = encrypt_values(tenant, runs, answer.run.model_dump(exclude={"usage"}))
+    if not sql.execute(insert_if_absent(sql, runs).values(tenant_id=tenant.name, **values, **own)).rowcount:
+        raise RunConflict(answer.run.run_id, "exists already, and answers no question")

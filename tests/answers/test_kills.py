@@ -1,0 +1,100 @@
+"""Processes that die in the middle of an answer: another one goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from chatledger import Ledger
+from tests.answers.service import WORDS
+from tests.answers.test_answers import soon, texts
+from tests.conftest import Database
+
+LEASE = 1.0
+TEXT = "".join(WORDS)
+
+
+@asynccontextmanager
+async def serving(database: Database) -> AsyncIterator[asyncio.subprocess.Process]:
+    command = (sys.executable, "-m", "tests.answers.service", database.url, str(LEASE))
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        await until(process, "ready")
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def until(process: asyncio.subprocess.Process, word: str) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        while line := await process.stdout.readline():
+            if line.decode().startswith(word):
+                return line.decode()
+    raise AssertionError("the process ended")
+
+
+async def kill(process: asyncio.subprocess.Process) -> None:
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("agent", ["anew", "resuming"])
+async def test_another_process_goes_on_with_the_text(database: Database, ledger: Ledger, agent: str) -> None:
+    async with serving(database) as first:
+        answer = await ledger.answers.start("t", "Words, please.", agent=agent, create=True)
+        await until(first, "word 20")
+        await kill(first)
+    begun = (await texts(ledger))[-1]
+    assert begun[2] == "partial"
+    async with serving(database) as second:
+        line = await until(second, "word")
+        assert (line.split()[1] == "0") == (agent == "anew")
+        run = await soon(answer.wait())
+    assert run.status == "completed"
+    assert await texts(ledger) == [("user", "Words, please.", "complete"), ("assistant", TEXT, "complete")]
+    assert [checked.findings async for checked in ledger.check()] == [[]]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("agent", ["anew", "once"])
+async def test_a_tool_runs_again_only_if_it_may(database: Database, ledger: Ledger, agent: str) -> None:
+    async with serving(database) as first:
+        answer = await ledger.answers.start("t", "Use a tool.", agent=agent, create=True)
+        key = (await until(first, "tool")).split()[1]
+        await kill(first)
+    async with serving(database) as second:
+        if agent == "anew":
+            assert (await until(second, "tool")).split()[1:] == [key, "again=True"]
+        run = await soon(answer.wait())
+    assert run.status == "completed"
+    result = "done" if agent == "anew" else "The tool was interrupted. It is unknown whether it ran."
+    assert (await texts(ledger))[2][1] == result
+
+
+@pytest.mark.plain
+async def test_a_process_that_ends_leaves_its_answer_at_once(database: Database, ledger: Ledger) -> None:
+    async with serving(database) as first, serving(database) as second:
+        answer = await ledger.answers.start("t", "Words, please.", agent="resuming", create=True)
+        done, _ = await asyncio.wait(
+            [asyncio.create_task(until(one, "word 5 ")) for one in (first, second)],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        assert done
+        for process in (first, second):
+            process.send_signal(signal.SIGINT)
+        for process in (first, second):
+            await process.wait()
+        assert (await texts(ledger))[-1][2] == "partial"
+        assert await ledger.drafts.list(abandoned_for=0)
+    async with serving(database):
+        assert (await soon(answer.wait())).status == "completed"
+    assert (await texts(ledger))[-1] == ("assistant", TEXT, "complete")
