@@ -245,6 +245,6 @@ def _write_lease(lease: Lease | None) -> list[Any] | None:
 def _read_lease(stored: list[Any] | None, clock: int | None) -> Lease | None:
     if stored is None:
         return None
-    written, seconds, writer = stored
+    written, seconds, *of_draft = stored  # schemas before 0005 keep no writer
     read_at = datetime.now(UTC) if clock is None else from_microseconds(clock)
-    return Lease(from_microseconds(written), seconds, writer, read_at)
+    return Lease(from_microseconds(written), seconds, next(iter(of_draft), None), read_at)
