@@ -32,7 +32,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants soak \
+.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants torture soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -148,6 +148,9 @@ test-pgbouncer: $(READY)  ## Run two processes with 16 tasks each behind a real 
 
 mutants: $(READY)  ## Run each proof of reliability with its protection removed: all must fail (SAMPLE=3/20: each 20th, from the 3rd)
 	$(BIN)/python -m tests.faults.mutants $(if $(SAMPLE),--sample $(SAMPLE))
+
+torture: $(READY)  ## Kill servers each second while they make answers, for MINUTES on each database: nothing is lost, doubled or wrong
+	$(BIN)/python -m tests.answers.torture --minutes $(MINUTES)
 
 soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/contribute/reliability.md
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/contribute/reliability.md
