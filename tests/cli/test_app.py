@@ -22,6 +22,8 @@ COMMANDS = [
     "branches activate",
     "runs list",
     "runs show",
+    "runs stop",
+    "runs resume",
     "feedback record",
     "feedback list",
     "feedback summary",
@@ -113,7 +115,7 @@ print(sorted({"sqlalchemy", "alembic", "asyncpg", "chatledger.models", "chatledg
     ("words", "at", "offered"),
     [
         ("chatledger mi", 1, {"migrate"}),
-        ("chatledger runs ", 2, {"delete", "list", "show", "usage"}),
+        ("chatledger runs ", 2, {"delete", "list", "resume", "show", "stop", "usage"}),
         ("chatledger sql --cs", 2, {"--csv"}),
     ],
 )

@@ -68,6 +68,8 @@ WRITES = [
     "check --fix --yes",
     "delete t --yes",
     "runs delete r --yes",
+    "runs stop r",
+    "runs resume r --approve c",
     "erase --thread t --yes",
     "erase-message t m --yes",
     "delete-inactive --older-than 0h --yes",

@@ -1,7 +1,8 @@
-"""`runs list`, `runs show` and `runs delete`: the executions of agents. `usage.py` adds `runs usage`."""
+"""`runs list`, `show`, `stop`, `resume` and `delete`: the executions of agents. `usage.py` adds `runs usage`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -10,12 +11,15 @@ from chatledger.cli.conversations.threads import chosen_thread, print_page, say_
 from chatledger.cli.exit_codes import ExitCode, UsageError
 from chatledger.cli.options import Cursor, Debug, Json, Limit, OnlyThread, Tenant, Url, run, with_ledger
 from chatledger.cli.output import moment, plural, print_json, print_list, print_table, short
+from chatledger.errors import RunNotFound
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import Run
 
-app = typer.Typer(help="List, show and delete runs, and sum their usage.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, show, stop, resume and delete runs, and sum their usage.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command("list")
@@ -80,10 +84,79 @@ def show_run(
         else:
             fields = shown_run.model_dump(exclude={"usage"}) | (shown_run.usage.model_dump() if shown_run.usage else {})
             rows = [(name, _shown(value)) for name, value in fields.items() if value is not None]
+            rows += [("waits for", _waiting(*call)) for call in (await _waiting_calls(ledger, run_id)).items()]
             print_table(("field", "value"), rows)
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
+
+
+@app.command("stop")
+def stop_run(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run of an answer.")],
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """End an answer as cancelled, whichever process works on it. What it wrote stays."""
+
+    async def work(ledger: Ledger) -> int:
+        stopped = await ledger.answers.stop(run_id)
+        if as_json:
+            print_json(stopped.model_dump())
+        else:
+            print(f"{run_id} is {stopped.status}")
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+@app.command("resume")
+def resume_run(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run of a paused answer.")],
+    approve: Annotated[list[str] | None, typer.Option("--approve", metavar="CALL", help="Run this call.")] = None,
+    refuse: Annotated[list[str] | None, typer.Option("--refuse", metavar="CALL", help="Do not run this call.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why, for the model.")] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Approve or refuse calls for which an answer is paused, by the ids that `runs show` prints.
+
+    Example: chatledger runs resume RUN --approve call_1 --refuse call_2 --reason "too dear"
+    """
+
+    async def work(ledger: Ledger) -> int:
+        answer = await ledger.answers.resume(run_id, approve=approve or [], refuse=dict.fromkeys(refuse or [], reason))
+        if as_json:
+            print_json({"run": answer.run.model_dump(), "waiting": dict(answer.waiting)})
+        elif answer.waiting:
+            print(f"{run_id} still waits for {', '.join(answer.waiting)}")
+        else:
+            print(f"{run_id} goes on in a process that serves {answer.run.agent}")
+        return ExitCode.OK
+
+    if reason is not None and not refuse:
+        run(_nothing_refused, debug=debug)
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def _nothing_refused() -> int:
+    raise UsageError("--reason is about refused calls; add --refuse CALL")
+
+
+async def _waiting_calls(ledger: Ledger, run_id: str) -> Mapping[str, str | None]:
+    """The calls for which an answer is paused."""
+    try:
+        return (await ledger.answers.get(run_id)).waiting
+    except RunNotFound:  # a run that answers no question
+        return {}
+
+
+def _waiting(call_id: str, reason: str | None) -> str:
+    return call_id if reason is None else f"{call_id}: {short(reason, 200)}"
 
 
 @app.command("delete")
