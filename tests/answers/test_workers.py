@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import KeyRing, Ledger
+from chatledger import KeyRing, Ledger, PostgreSQL
 from chatledger.answers import Call, Turn
 from chatledger.answers.leases import Found, claim, look
 from chatledger.answers.stored import find_answer
@@ -21,6 +21,10 @@ from tests.answers.test_answers import ANSWERED, soon, texts
 from tests.conftest import Database
 from tests.conversations import assistant
 from tests.storage.raw import query
+from tests.storage.schema.test_row_security import owned, secured
+
+__all__ = ["owned", "secured"]
+"""Fixtures."""
 
 LEASE = 0.4
 
@@ -207,3 +211,14 @@ async def test_two_workers_of_a_process_share_nothing(ledger: Ledger) -> None:
             for number, agent in enumerate(["weather", "news", "weather"])
         ]
         assert [(await soon(answer.wait())).status for answer in answers] == ["completed"] * 3
+
+
+async def test_row_level_security_lets_a_worker_see_the_leases_of_all(secured: str) -> None:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
+        tenants = [ledger.tenant(name) for name in ("a", "b")]
+        answers = [await own.answers.start("t", "Tokyo?", agent="weather", create=True) for own in tenants]
+        async with ledger.answers.serve({"weather": agent_of(Model())}, lease=LEASE, all_tenants=True):
+            for answer in answers:
+                assert (await soon(answer.wait())).status == "completed"
+        for own in tenants:
+            assert await texts(own) == ANSWERED
