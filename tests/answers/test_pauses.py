@@ -113,6 +113,19 @@ async def test_a_decision_is_about_what_stood_there(ledger: Ledger) -> None:
         assert (await ledger.answers.stop(answer.run.run_id)).status == "cancelled"
 
 
+async def test_no_tool_runs_for_a_call_that_was_erased(ledger: Ledger) -> None:
+    """An erasure takes the decisions about the calls of its message, and so whatever they wait for."""
+    agent, tools = asking()
+    async with ledger.answers.serve({"weather": agent}, lease=0.4):
+        answer = await paused(ledger)
+        await ledger.messages.erase("t", (await ledger.messages.history("t")).messages[1])
+        assert (await ledger.answers.get(answer.run.run_id)).waiting == {}
+        await ledger.answers.resume(answer.run.run_id)
+        assert (await soon(answer.wait())).status == "completed"
+    assert (await texts(ledger))[2][1] == "The call was erased, so no tool runs for it."
+    assert len(tools.calls) == 1
+
+
 async def test_a_pause_outlives_the_process(database: Database) -> None:
     agent, _ = asking(calls=2)
     async with database.open() as ledger, ledger.answers.serve({"weather": agent}, lease=0.4):

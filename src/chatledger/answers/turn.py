@@ -50,6 +50,7 @@ _LONGEST = 86_400
 """Seconds of a day."""
 UNKNOWN = "The tool was interrupted. It is unknown whether it ran."
 """The result of a call that an earlier attempt began, if the tool must not run again."""
+ERASED = "The call was erased, so no tool runs for it."
 
 
 class Pending(Exception):
@@ -93,6 +94,8 @@ class Call:
 class _PlacedCall:
     place: Place
     call: ToolCall
+    erased: bool
+    """Whether its message was erased, and with it the arguments."""
 
 
 class Turn:
@@ -252,7 +255,7 @@ class Turn:
             require(NUMBER, timeout=timeout)
             require_between(0, _LONGEST, timeout=timeout)
         calls = [
-            _PlacedCall((message.branch or 0, message.seq or 0, index), call)
+            _PlacedCall((message.branch or 0, message.seq or 0, index), call, _is_erased(message))
             for message in self._response
             for index, call in enumerate(message.tool_calls or ())
         ]
@@ -311,8 +314,8 @@ class Turn:
                 again=started,
                 approved=approved,
             )
-            if started and not again:
-                result = ChatMessage(role="tool", content=UNKNOWN, is_error=True)
+            if placed.erased or (started and not again):
+                result = ChatMessage(role="tool", content=ERASED if placed.erased else UNKNOWN, is_error=True)
             else:
                 if approved:
                     await self._begin_call(placed.place)
@@ -397,6 +400,10 @@ def draft_of(turn: Turn) -> Draft | None:
 def has_open_calls(turn: Turn) -> bool:
     """Whether the last message has calls without results."""
     return turn._open_calls  # noqa: SLF001
+
+
+def _is_erased(message: ChatMessage) -> bool:
+    return any(violation.rule == "R11" for violation in message.violations)
 
 
 def _parsed(arguments: Any) -> JsonValue:
