@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -50,6 +51,26 @@ async def test_an_approved_call_is_run_by_the_next_attempt(ledger: Ledger) -> No
     assert (await texts(ledger))[2] == ("tool", "paid call-0", "complete")
     assert [call.approved for call in tools.calls] == [False, True]
     assert len(tools.runs) == 1  # one key
+
+
+async def test_a_follower_sees_the_pause(ledger: Ledger) -> None:
+    agent, _ = asking()
+    async with ledger.answers.serve({"weather": agent}, lease=0.4):
+        answer = await ledger.answers.start("t", "Tokyo?", create=True)
+        told = []
+        async with (
+            asyncio.timeout(30),
+            aclosing(ledger.messages.follow("t", cursor=answer.mark, deltas=True)) as changes,
+        ):
+            async for change in changes:
+                if change.kind == "run":
+                    told.append((change.run_id, change.status))
+                if told and told[-1][1] == "paused":
+                    await ledger.answers.resume(answer.run.run_id, refuse=["call-0"])
+                if told and told[-1][1] == "completed":
+                    break
+    statuses = [status for run_id, status in told if run_id == answer.run.run_id]
+    assert [status for status in statuses if status != "running"] == ["paused", "completed"]
 
 
 async def test_a_refused_call_gets_an_error_result(ledger: Ledger) -> None:

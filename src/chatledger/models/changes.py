@@ -107,8 +107,8 @@ class ThreadChange(Model):
     """The pieces that the draft added, in order; None where `message` is whole."""
     run_id: str | None = None
     """The run, for `run`."""
-    status: RunStatus | None = None
-    """Whether that run is running, or how it ended."""
+    status: RunStatus | Literal["paused"] | None = None
+    """Whether that run is running, is an answer that waits for `answers.resume`, or how it ended."""
 
 
 ErasureKind: TypeAlias = Literal["thread", "user", "tenant"]

@@ -37,9 +37,14 @@ _STATES = """
 FROM {followed} JOIN {schema}threads t ON t.tenant_id = f.tenant_id AND t.thread_id = f.thread_id
 JOIN {schema}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
 """
-_RUNS = """
-SELECT r.tenant_id, r.run_id, r.status
-FROM {followed} JOIN {schema}runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.{id}
+_STATUS = "CASE WHEN l.paused_at IS NULL THEN r.status ELSE 'paused' END"
+_LEASE = (
+    "LEFT JOIN {schema}run_leases l ON l.tenant_id = r.tenant_id AND l.thread_id = r.thread_id AND l.run_id = r.run_id"
+)
+_RUNS = f"""
+SELECT r.tenant_id, r.run_id, {_STATUS}
+FROM {{followed}} JOIN {{schema}}runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.{{id}}
+{_LEASE}
 """
 _FOLLOWED = {
     # In a subquery the arrays do not count for the plan, which is then the same at each call and is kept.
@@ -64,9 +69,10 @@ FROM unnest((SELECT :ids::text[])) AS f (thread_id)
 JOIN {{schema}}threads t ON t.tenant_id = :tenant AND t.thread_id = f.thread_id
 JOIN {{schema}}branches b ON b.tenant_id = :tenant AND b.thread_id = t.thread_id AND b.branch = t.active_branch
 """
-_RUNS_OF_TENANT = """
-SELECT r.tenant_id, r.run_id, r.status
-FROM unnest((SELECT :ids::text[])) AS f (run_id) JOIN {schema}runs r ON r.tenant_id = :tenant AND r.run_id = f.run_id
+_RUNS_OF_TENANT = f"""
+SELECT r.tenant_id, r.run_id, {_STATUS}
+FROM unnest((SELECT :ids::text[])) AS f (run_id) JOIN {{schema}}runs r ON r.tenant_id = :tenant AND r.run_id = f.run_id
+{_LEASE}
 """
 
 
@@ -93,7 +99,7 @@ def read_states_of(sql: WriteSql, tenant: Tenant, followed: Collection[Followed]
 
 
 def read_statuses(sql: WriteSql, tenant: Tenant, runs: Collection[str]) -> Mapping[str, str]:
-    """The status of each of the runs that exist."""
+    """The status of each of the runs that exist; `paused` for an answer that waits for a decision about its calls."""
     if sql.dialect == "postgresql":
         rows = sql.fetch(_RUNS_OF_TENANT, {"tenant": tenant.key, "ids": list(runs)}) if runs else ()
     else:

@@ -20,7 +20,7 @@ MOST_NAMED = 100
 """The most runs that the messages before the next look at runs may name; it leaves out those that came first."""
 MOST_OPEN = 8
 """The most runs that may still change whose changes are told."""
-_MAY_CHANGE = ("running", "cancelled")  # a run that the ledger cancelled can end with another status
+_MAY_CHANGE = ("running", "paused", "cancelled")  # a run that the ledger cancelled can end with another status
 
 
 class Reported(NamedTuple):

@@ -16,8 +16,10 @@ WHERE tenant_id = $1 AND thread_id = $2 AND branch = $3 AND seq >= $4 AND seq <=
 ORDER BY seq DESC
 LIMIT 1;
 
-SELECT r.tenant_id, r.run_id, r.status
+SELECT r.tenant_id, r.run_id, CASE WHEN l.paused_at IS NULL THEN r.status ELSE 'paused' END
 FROM unnest((SELECT $1::text[])) AS f (run_id)
-JOIN "chatledger".runs r ON r.tenant_id = $2 AND r.run_id = f.run_id;
+JOIN "chatledger".runs r ON r.tenant_id = $2 AND r.run_id = f.run_id
+LEFT JOIN "chatledger".run_leases l ON l.tenant_id = r.tenant_id AND l.thread_id = r.thread_id
+  AND l.run_id = r.run_id;
 
 COMMIT;

@@ -16,11 +16,12 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq >
 ORDER BY seq DESC
 LIMIT 1;
 
-SELECT r.tenant_id, r.run_id, r.status
+SELECT r.tenant_id, r.run_id, CASE WHEN l.paused_at IS NULL THEN r.status ELSE 'paused' END
 FROM (
   SELECT json_extract(value, '$[0]') AS tenant_id, json_extract(value, '$[1]') AS run_id
   FROM json_each(:followed)
 ) AS f
-JOIN runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.run_id;
+JOIN runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.run_id
+LEFT JOIN run_leases l ON l.tenant_id = r.tenant_id AND l.thread_id = r.thread_id AND l.run_id = r.run_id;
 
 COMMIT;
