@@ -364,6 +364,8 @@ async def test_deleting_counts_what_it_removes_and_removes_nothing_else(database
         "threads": 1,
         "branches": 2,
         "runs": 2,
+        "run_leases": 0,
+        "run_decisions": 0,
         "messages": 6,
         "message_parts": 1,
         "tool_calls": 2,

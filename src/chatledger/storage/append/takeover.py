@@ -148,12 +148,9 @@ def find_run_end(sql: WriteSql, request: AppendRequest, branch: int, seq: int) -
     """
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch, "seq": seq}
     found = [row[0] for row in sql.fetch(_RUN, place)]
-    goes_on = {message.run_id for message in request.messages if message.state != "synthetic"}
-    if (
-        not found
-        or is_answer(found[0])
-        or found[0] in [encode_key(run, "run_id") for run in goes_on if run is not None]
-    ):
+    runs = {message.run_id for message in request.messages if message.state != "synthetic"}
+    goes_on = [encode_key(run, "run_id") for run in runs if run is not None]
+    if not found or is_answer(found[0]) or found[0] in goes_on:
         return None
     error = encode_text(_REASON.format(seq, branch))
     if (encryption := request.tenant.encryption) is not None:
