@@ -78,7 +78,7 @@ async def test_ten_workers_take_each_answer_up_once(database: Database) -> None:
         ]
         ledgers = [await database.open() for _ in range(4)]
         try:
-            serving = [other.answers.serve({"weather": agent}, lease=LEASE, most=8) for other in ledgers]
+            serving = [other.answers.serve({"weather": agent}, lease=4, most=8) for other in ledgers]
             for one in serving:
                 await one.__aenter__()
             runs = [await soon(answer.wait()) for answer in answers]
