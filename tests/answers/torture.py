@@ -32,7 +32,7 @@ from tests.postgres import server
 SERVERS = 2
 CONVERSATIONS = 20
 LEASE = 2.0
-PIECES = 200
+PIECES = 100
 STEPS = 2
 """Rounds of tools before the last message."""
 UNKNOWN = "The tool was interrupted. It is unknown whether it ran."
@@ -85,7 +85,7 @@ async def text(question: str, prompt: Any) -> AsyncIterator[Any]:
         so_far += word
         if len(so_far) > len(begun):
             yield TextDelta(text=word)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.002)  # a step takes less than a second, as between two kills
 
 
 async def serve(url: str, log: Path) -> None:
