@@ -167,6 +167,18 @@ async def test_the_conversation_goes_on_without_the_answer(ledger: Ledger) -> No
     assert [text for _, text, _ in await texts(ledger)][-1] == "Never mind."
 
 
+async def test_a_question_that_interrupts_the_draft_ends_the_answer(ledger: Ledger) -> None:
+    gate = asyncio.Event()
+    async with ledger.answers.serve({"weather": agent_of(Model(calls=0, gate=gate))}, lease=0.4):
+        answer = await ledger.answers.start("t", "Tokyo?", create=True)
+        await _until_text(ledger, "It ")
+        await ledger.messages.append("t", [user("Never mind.")], on_open_calls="interrupt")
+        gate.set()
+        run = await soon(answer.wait())
+    assert (run.status, run.error) == ("cancelled", "the conversation went on")
+    assert [text for _, text, _ in await texts(ledger)] == ["Tokyo?", "It ", "Never mind."]
+
+
 # --- Stopping ---------------------------------------------------------------------------------------------------------
 
 
