@@ -107,7 +107,7 @@ async def test_a_decision_stands(ledger: Ledger) -> None:
         with pytest.raises(RunConflict, match="'call-0' is approved already"):
             await resume(run_id, refuse=["call-0", "call-1"])
         assert (await ledger.answers.get(run_id)).waiting == {"call-1": "costs call-1"}
-        with pytest.raises(InvalidArgument, match="does not wait for a call 'call-9'"):
+        with pytest.raises(InvalidArgument, match="names call 'call-9', for which run"):
             await resume(run_id, approve=["call-1", "call-9"])
         with pytest.raises(InvalidArgument, match="names call 'call-1', which another argument names too"):
             await resume(run_id, approve=["call-1"], refuse=["call-1"])

@@ -153,6 +153,9 @@ def begin_call(sql: WriteSql, tenant: Tenant, answer: StoredAnswer, place: Place
 # --- By whoever decides -----------------------------------------------------------------------------------------------
 
 
+_ARGUMENTS: Mapping[Decided, str] = {"result": "results", "approved": "approve", "refused": "refuse"}
+
+
 @dataclass(frozen=True, slots=True)
 class Resumption:
     """By `call_id`: the results of calls, those that are approved, and those that are refused, with the reason."""
@@ -169,8 +172,7 @@ class Resumption:
         named += [(call_id, "refused", reason) for call_id, reason in self.refuse.items()]
         for call_id, decision, reason in named:
             if call_id in decided and decided[call_id][0] != decision:
-                argument = {"result": "results", "approved": "approve", "refused": "refuse"}[decision]
-                raise InvalidArgument(argument, f"names call {call_id!r}, which another argument names too")
+                raise InvalidArgument(_ARGUMENTS[decision], f"names call {call_id!r}, which another argument names too")
             decided[call_id] = decision, reason
         return decided
 
@@ -194,7 +196,9 @@ def resume(sql: WriteSql, terms: Terms, run_id: str, resumption: Resumption) -> 
     for call_id, (decision, reason) in resumption.decisions().items():
         earlier = of_call.get(call_id)
         if earlier is None:
-            raise InvalidArgument("resume", f"run {run_id!r} does not wait for a call {call_id!r}")
+            raise InvalidArgument(
+                _ARGUMENTS[decision], f"names call {call_id!r}, for which run {run_id!r} does not wait"
+            )
         _decide(sql, terms, answer, earlier, decision, reason, resumption.results.get(call_id))
     if answer.paused_at is None:
         return answer
