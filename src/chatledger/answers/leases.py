@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import Interval
 
@@ -39,7 +39,7 @@ KEPT = timedelta(days=1)
 
 
 class Found(NamedTuple):
-    """An answer that a look abandoned."""
+    """What a look reads of an open answer."""
 
     tenant: str
     run_id: str
@@ -62,7 +62,7 @@ def expire(sql: WriteSql, worker_id: str) -> None:
 
 def _after(sql: ReadSql, seconds: float) -> ColumnElement[datetime]:
     if sql.dialect == "postgresql":
-        return func.clock_timestamp(type_=Moment()) + literal(timedelta(seconds=seconds), Interval())
+        return clock(sql) + literal(timedelta(seconds=seconds), Interval())
     return literal(datetime.now(UTC) + timedelta(seconds=seconds), Moment())
 
 
@@ -87,8 +87,7 @@ def look(
     own = [_found(row) for row in sql.execute(open_ones.where(run_leases.c.worker_id == worker_id))]
     if most <= 0 or not agents:
         return own, []
-    now = func.statement_timestamp(type_=Moment()) if sql.dialect == "postgresql" else clock(sql)
-    over = select(workers.c.worker_id).where(workers.c.lease_until <= now, workers.c.worker_id != worker_id)
+    over = select(workers.c.worker_id).where(workers.c.lease_until <= clock(sql), workers.c.worker_id != worker_id)
     dead = [NOBODY, *sql.execute(over).scalars()]
     wanted = [run_leases.c.worker_id.in_(dead), run_leases.c.agent.in_(list(agents))]
     if left_out:
@@ -146,7 +145,6 @@ def forget_dead(sql: WriteSql) -> None:
     all tenants.
     """
     serve(sql)
-    old = clock(sql) if sql.dialect == "postgresql" else literal(datetime.now(UTC) - KEPT, Moment())
-    before = old - literal(KEPT, Interval()) if sql.dialect == "postgresql" else old
+    before = _after(sql, -KEPT.total_seconds())
     named = exists().where(run_leases.c.worker_id == workers.c.worker_id)
     sql.execute(delete(workers).where(and_(workers.c.lease_until < before, ~named)))

@@ -151,9 +151,13 @@ def run_of(tenant: Tenant, answer: StoredAnswer) -> ColumnElement[bool]:
 
 
 def clock(sql: ReadSql) -> ColumnElement[datetime]:
-    """The time of the database, which is the clock of all leases. A SQLite file is of one machine."""
+    """The time of the database, which is the clock of all leases. A SQLite file is of one machine.
+
+    Each statement has its own, so one that follows a wait for a lock does not count from before. Citus refuses
+    `clock_timestamp()` in what writes a distributed table.
+    """
     if sql.dialect == "postgresql":
-        return func.clock_timestamp(type_=Moment())
+        return func.statement_timestamp(type_=Moment())
     return literal(datetime.now(UTC), Moment())
 
 
