@@ -121,10 +121,10 @@ async def begin(
 
 
 def _agent(scope: Scope, agent: str | None) -> str:
-    served = {name for worker in _workers(scope) for name in worker.agents}
     if agent is not None:
         encode_key(agent, "agent")
         return agent
+    served = {name for worker in _workers(scope) for name in worker.agents}
     if len(served) != 1:
         serves = f"serves {', '.join(sorted(served))}" if served else "serves no agents"
         raise InvalidArgument("agent", f"is needed: this process {serves}")
@@ -171,6 +171,7 @@ async def stop(scope: Scope, run_id: str) -> Run:
                 await draft.flush()
     thread = encode_key(stored.run.thread_id, "thread_id")
     ended = await scope.write(lambda sql: stop_answer(sql, scope.terms, run_id), moves=thread)
+    _wake(scope)  # a worker of another loop finds that it lost the answer
     for working in here:
         if working.task is not None:
             working.task.cancel()
@@ -215,7 +216,7 @@ async def wait_for(scope: Scope, run_id: str) -> Run:
         if not stored.is_open or stored.paused_at is not None:
             return stored.run
         tasks = [working.task for working in _working(scope, run_id) if working.task is not None]
-        if tasks and tasks[0].get_loop() is asyncio.get_running_loop():
+        if tasks:
             await asyncio.wait(tasks, timeout=1.0)
         else:
             await asyncio.sleep(_PAUSES[min(number, len(_PAUSES) - 1)])
@@ -256,8 +257,8 @@ def _workers(scope: Scope) -> Sequence[Worker]:
 
 
 def _working(scope: Scope, run_id: str) -> list[Working]:
-    """The attempt at the answer, if it is of this process."""
-    attempts = [worker.find(scope, run_id) for worker in _workers(scope)]
+    """The attempt at the answer, if a worker of this loop makes it: a task is of its own loop."""
+    attempts = [worker.find(scope, run_id) for worker in _workers(scope) if worker.is_here]
     return [working for working in attempts if working is not None]
 
 

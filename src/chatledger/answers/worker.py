@@ -45,9 +45,9 @@ class Working:
     turn: Turn | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Worker:
-    """Of one `answers.serve`."""
+    """Runs the agents of one `answers.serve`."""
 
     scope: Scope
     agents: Mapping[str, Agent]
