@@ -7,7 +7,6 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from chatledger.answers.pause import Resumption, decisions_of, resume
 from chatledger.answers.start import Beginning, start_answer
@@ -22,7 +21,7 @@ from chatledger.models.base import refusing
 from chatledger.models.json import JsonValue
 from chatledger.models.secrets import masked
 from chatledger.repositories.answers import Answer
-from chatledger.repositories.messages import MessageRepository
+from chatledger.repositories.messages import MessageRepository, read_after
 from chatledger.storage.append.request import ANSWER, After, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql
@@ -267,18 +266,15 @@ async def _next(changes: AsyncGenerator[ThreadChange, None]) -> ThreadChange:
 
 
 def _place(
-    thread_id: str, asked: ChatMessage | None, reply_to: ChatMessage | str | None, alternative_to: Any
+    thread_id: str,
+    asked: ChatMessage | None,
+    reply_to: ChatMessage | str | None,
+    alternative_to: ChatMessage | str | None,
 ) -> After | At:
     """Where the question is stored, or the stored question that gets another answer. Raises InvalidArgument."""
-    if reply_to is not None and alternative_to is not None:
-        raise InvalidArgument("alternative_to", "cannot be combined with reply_to; pass one of them")
-    if asked is None:
-        if reply_to is None:
-            raise InvalidArgument("question", "is needed, or reply_to=question for another answer to a stored question")
-        return read_place(thread_id, reply_to, MESSAGE, named="reply_to")
-    if reply_to is None and alternative_to is None:
-        return None
-    named, message = ("reply_to", reply_to) if alternative_to is None else ("alternative_to", alternative_to)
-    place = read_place(thread_id, message, MESSAGE, named=named)
-    assert place is not None
-    return After(encode_key(place, named) if isinstance(place, str) else place, beside=alternative_to is not None)
+    after = read_after(thread_id, reply_to, alternative_to)
+    if asked is not None:
+        return after
+    if reply_to is None:
+        raise InvalidArgument("question", "is needed, or reply_to=question for another answer to a stored question")
+    return read_place(thread_id, reply_to, MESSAGE, named="reply_to")

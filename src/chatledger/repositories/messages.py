@@ -185,7 +185,7 @@ class MessageRepository:
             idempotency_key=idempotency_key,
             expected=expected,
             branch=branch,
-            after=_place(thread_id, reply_to, alternative_to),
+            after=read_after(thread_id, reply_to, alternative_to),
             on_open_calls=on_open_calls,
             rules=rules,
             kv=kv,
@@ -262,7 +262,7 @@ class MessageRepository:
             idempotency_key=idempotency_key,
             expected=expected,
             branch=branch,
-            after=_place(thread_id, reply_to, alternative_to),
+            after=read_after(thread_id, reply_to, alternative_to),
             on_open_calls=on_open_calls,
             rules=rules,
         )
@@ -737,7 +737,7 @@ class MessageRepository:
         return await self._scope.write(lambda sql: close_open_calls(sql, request, reason), moves=request.thread)
 
 
-def _place(
+def read_after(
     thread_id: str, reply_to: ChatMessage | str | None, alternative_to: ChatMessage | str | None
 ) -> After | None:
     """Where a batch is stored; None is the end of the branch. Raises InvalidArgument and MessageNotFound."""
