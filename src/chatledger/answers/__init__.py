@@ -12,7 +12,8 @@ async with ledger.answers.serve({"support": support}):
 
 from __future__ import annotations
 
-from chatledger.answers.turn import Agent, Call, Pending, Turn
+from chatledger.answers.tools import Call, Pending
+from chatledger.answers.turn import Agent, Turn
 from chatledger.repositories.answers import Answer
 
 __all__ = ["Agent", "Answer", "Call", "Pending", "Turn"]

@@ -44,8 +44,8 @@ class PendingCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about a call; `decision` None: it still waits. `call_id` and `now` (the revision of the message)
-    are None if the message was removed since.
+    """What somebody decided about a call; with `decision` None the call still waits. `call_id` and `now`, the revision
+    of the message, are None if somebody removed the message since.
     """
 
     place: Place
@@ -63,7 +63,7 @@ _KEY = ("branch", "seq", "idx")
 
 
 def decisions_of(sql: ReadSql, tenant: Tenant, answer: StoredAnswer) -> list[Decision]:
-    """Those of the answer, in the order of its calls. Raises DamagedCell and EncryptionError."""
+    """Reads the decisions about an answer, in the order of its calls. Raises DamagedCell and EncryptionError."""
     table = run_decisions
     of_call = and_(*(tool_calls.c[name] == table.c[name] for name in ("tenant_id", "thread_id", *_KEY)))
     of_message = and_(*(messages.c[name] == table.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))

@@ -27,8 +27,8 @@ from chatledger.storage.schema.text import decode_text
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What is begun. `question` appends the question, or nothing where the answer is another one to the stored message
-    `reply_to`. `worker_id` is that of the process that begins at once, if it serves the agent.
+    """What a caller begins. `question` appends the question, or nothing if the caller asks for another answer to the
+    message `reply_to`. `worker_id` names the worker that begins at once, if this process serves the agent.
     """
 
     run: Run

@@ -68,7 +68,7 @@ def find_answer(sql: ReadSql, tenant: Tenant, run_id: str) -> StoredAnswer | Non
 
 
 def open_answers(sql: ReadSql, tenant: Tenant, thread_id: str) -> Sequence[StoredAnswer]:
-    """Those of the thread that have not ended."""
+    """Reads the answers of the thread that have not ended."""
     own = and_(owned(runs, tenant), runs.c.thread_id == thread_id, run_leases.c.attempt.is_not(None))
     return _find(sql, tenant, own)
 

@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 from chatledger.answers.leases import begin_tools, note_progress
 from chatledger.answers.pause import Decision, PendingCall, Place, begin_call, decisions_of, pause
 from chatledger.answers.stored import StoredAnswer
+from chatledger.answers.tools import ERASED, UNKNOWN, Call, Pending, read_arguments, result_of
 from chatledger.arguments import BOOL, NUMBER, require, require_between
 from chatledger.errors import (
     ChatLedgerError,
     DraftLost,
-    InvalidArgument,
     ModelFailed,
     RuleViolation,
     RunLost,
@@ -31,7 +31,6 @@ from chatledger.errors import (
 from chatledger.ids import derived_id, new_stamp
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Newest, Oldest, Run, Tokens, ToolCall, Turns
-from chatledger.models.json import JsonValue, loads
 from chatledger.repositories.history import Prompt, PromptFormat
 from chatledger.repositories.messages import MessageRepository
 from chatledger.storage.append.request import AppendRequest, make_request
@@ -44,24 +43,9 @@ Agent: TypeAlias = Callable[["Turn"], Awaitable[None]]
 number and the order of its `ask`s must be the same each time.
 """
 _Model: TypeAlias = Callable[[Prompt], AsyncIterator[Any]]
-_Tool: TypeAlias = Callable[["Call"], Any]
 
 _LONGEST = 86_400
 """Seconds of a day."""
-UNKNOWN = "The tool was interrupted. It is unknown whether it ran."
-"""The result of a call that an earlier attempt began, if the tool must not run again."""
-ERASED = "The call was erased, so no tool runs for it."
-
-
-class Pending(Exception):
-    """Raised by a tool: leave the call open, and pause the answer until `answers.resume`."""
-
-    reason: str | None
-    """Why the tool waits, for whoever decides."""
-
-    def __init__(self, reason: str | None = None) -> None:
-        super().__init__(reason or "")
-        self.reason = reason
 
 
 class Paused(BaseException):
@@ -70,24 +54,6 @@ class Paused(BaseException):
 
 class WentOn(BaseException):
     """Ends the attempt of an answer after whose last message somebody else appended."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call for a tool to run."""
-
-    call_id: str
-    """The id that the model gave it; empty if it gave none."""
-    name: str
-    """The name of the tool."""
-    arguments: JsonValue
-    """The arguments as JSON; a text that is no JSON stays a text."""
-    idempotency_key: str
-    """The same at each attempt, and known to nobody else: hand it to the effect."""
-    again: bool
-    """Whether an earlier attempt may have begun it."""
-    approved: bool
-    """Whether somebody approved it after `Pending`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +205,7 @@ class Turn:
     # --- Calling tools
 
     async def call_tools(
-        self, run_tool: _Tool, *, again: bool = True, timeout: float | None = None
+        self, run_tool: Callable[[Call], Any], *, again: bool = True, timeout: float | None = None
     ) -> Sequence[ChatMessage]:
         """The results of the calls of the last message: the stored ones, and those of the tools, which run now, all at
         once. Each result is stored as it comes. A blocking function runs in a thread.
@@ -287,7 +253,7 @@ class Turn:
         return results
 
     async def _run_tools(
-        self, missing: Sequence[_PlacedCall], run_tool: _Tool, *, again: bool, timeout: float | None
+        self, missing: Sequence[_PlacedCall], run_tool: Callable[[Call], Any], *, again: bool, timeout: float | None
     ) -> dict[Place, ChatMessage]:
         message_id = self._response[0].message_id or ""
         begun = self._answer.tools_of == message_id
@@ -309,7 +275,7 @@ class Turn:
             call = Call(
                 call_id=placed.call.id or "",
                 name=placed.call.name or "",
-                arguments=_parsed(placed.call.arguments),
+                arguments=read_arguments(placed.call.arguments),
                 idempotency_key=derived_id("call", self._answer.secret, *map(str, placed.place)),
                 again=started,
                 approved=approved,
@@ -320,7 +286,7 @@ class Turn:
                 if approved:
                     await self._begin_call(placed.place)
                 try:
-                    result = await _result(run_tool, call, timeout)
+                    result = await result_of(run_tool, call, timeout)
                 except Pending as pending:
                     waiting.append(PendingCall(placed.place, pending.reason))
                     return
@@ -404,36 +370,3 @@ def has_open_calls(turn: Turn) -> bool:
 
 def _is_erased(message: ChatMessage) -> bool:
     return any(violation.rule == "R11" for violation in message.violations)
-
-
-def _parsed(arguments: Any) -> JsonValue:
-    if not isinstance(arguments, str):
-        return arguments if arguments is not None else {}
-    try:
-        parsed: JsonValue = loads(arguments) if arguments.strip() else {}
-    except ValueError:
-        return arguments
-    return parsed
-
-
-async def _result(run_tool: _Tool, call: Call, timeout: float | None) -> ChatMessage:
-    """Raises Pending."""
-    try:
-        async with asyncio.timeout(timeout):
-            if inspect.iscoroutinefunction(run_tool):
-                returned = await run_tool(call)
-            else:  # a blocking tool must not keep the worker from its beats
-                returned = await asyncio.to_thread(run_tool, call)
-                returned = await returned if inspect.isawaitable(returned) else returned
-    except (Pending, RunLost, DraftLost):
-        raise
-    except TimeoutError:
-        text = f"The tool took longer than {timeout:g} seconds." if timeout is not None else "The tool timed out."
-        return ChatMessage(role="tool", content=text, is_error=True)
-    except Exception as error:
-        return ChatMessage(role="tool", content=f"{type(error).__name__}: {error}", is_error=True)
-    if isinstance(returned, ChatMessage):
-        return returned
-    if not isinstance(returned, str):
-        raise InvalidArgument("run_tool", f"must return a text or a ChatMessage, not {type(returned).__name__}")
-    return ChatMessage(role="tool", content=returned)

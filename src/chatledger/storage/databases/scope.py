@@ -250,7 +250,7 @@ class LedgerGuard:
         self._listens = listens
         self._hints = Hints(database.connect, self._hear, listens=listens) if notify else None
         self.workers: list[Any] = []
-        """Those of this process that run agents (`answers.serve`)."""
+        """The workers of this process, which run agents (`answers.serve`)."""
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
         """A scope in which each call is a transaction of its own."""
