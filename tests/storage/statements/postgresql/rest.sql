@@ -1132,7 +1132,7 @@ SELECT chatledger.workers.lease_until
 FROM chatledger.workers
 WHERE chatledger.workers.worker_id = $1::VARCHAR COLLATE "C";
 
-SELECT clock_timestamp() AS clock_timestamp_1;
+SELECT statement_timestamp() AS statement_timestamp_1;
 
 SELECT min(x.seq), max(x.seq), count(*)
 FROM (
