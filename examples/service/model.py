@@ -1,36 +1,35 @@
-"""A fake model: an async generator of the events that a provider of chat completions would stream.
-
-It calls a tool for a question about the weather, answers with the tool's result, and continues an answer that has
-begun.
-"""
-
-from __future__ import annotations
+"""A fake model, which streams events of chat completions and continues an answer that has begun, and its tools."""
 
 import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import Any
 
-PAUSE = 0.02
-"""Seconds between two pieces."""
+from chatledger import Prompt
+from chatledger.answers import Call, Pending
+
+PAUSE = 0.02  # seconds between two pieces
 
 
-async def ask(prompt: list[dict[str, Any]], begun: str = "") -> AsyncIterator[dict[str, Any]]:
-    last = prompt[-1]
-    if last["role"] == "user" and "weather" in last["content"]:
-        yield _chunk(tool_calls=[{"index": 0, "id": "call_0", "function": {"name": "weather", "arguments": ""}}])
-        for piece in ('{"city": ', '"Bergen"}'):
-            yield _chunk(tool_calls=[{"index": 0, "function": {"arguments": piece}}])
-    else:
+async def ask(prompt: Prompt) -> AsyncIterator[dict[str, Any]]:
+    last = next(message for message in reversed(prompt.payload) if message["role"] != "assistant")
+    begun = prompt.history.draft
+    called = [tool for tool in ("weather", "trip") if last["role"] == "user" and tool in last["content"]]
+    for index, tool in enumerate(called):
+        function = {"name": tool, "arguments": '{"city": "Bergen"}'}
+        yield _chunk(tool_calls=[{"index": index, "id": f"call_{tool}", "function": function}])
+    if not called:
         whole = f"It is {last['content']}." if last["role"] == "tool" else f"You said: {last['content']}"
-        for word in re.findall(r"\s*\S+", whole.removeprefix(begun)):
+        for word in re.findall(r"\s*\S+", whole.removeprefix((begun and begun.text) or "")):
             await asyncio.sleep(PAUSE)
             yield _chunk(content=word)
-    yield {"choices": [], "usage": {"prompt_tokens": len(prompt), "completion_tokens": 4}}
+    yield {"choices": [], "usage": {"prompt_tokens": len(prompt.payload), "completion_tokens": 4}}
 
 
-async def weather(city: str) -> str:
-    return f"raining in {city}"
+async def run_tool(call: Call) -> str:
+    if call.name == "trip" and not call.approved:
+        raise Pending("book a trip to Bergen")
+    return "raining in Bergen" if call.name == "weather" else f"booked as {call.idempotency_key[:8]}"
 
 
 def _chunk(**delta: Any) -> dict[str, Any]:

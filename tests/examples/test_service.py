@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from examples.service import model, tools
-from examples.service.app import app
+from examples.service import model
+from examples.service.app import STEPS, app
 
-import chatledger
-from chatledger import ChatMessage, Ledger, Pace, ToolCallDelta, VersionConflict
+from chatledger import Ledger
+from chatledger.answers import Call
+from examples import service
 from tests.checks import findings_of
 from tests.conftest import Database
-from tests.leases import pass_time
-from tests.reasons import about
+
+LINES = 230
 
 
 class Client:
@@ -26,13 +27,26 @@ class Client:
         self.http = http
         self.ledger = ledger
 
-    async def ask(self, path: str = "messages", **body: str) -> tuple[str, dict[str, Any]]:
-        """The words of the answer, and its end."""
-        answer = await self.http.post(f"/threads/t/{path}", json=body)
+    async def start(self, **body: str) -> str:
+        """The run of a new answer, or of the one that the same request began."""
+        began = await self.post("/threads/t/answers", **body)
+        run_id: str = began["run"]["run_id"]
+        return run_id
+
+    async def ask(self, **body: str) -> str:
+        """Ask, and follow the answer to its end, or until it waits. The status of its run then."""
+        return str((await self.events(await self.start(**body)))[-1]["status"])
+
+    async def events(self, run_id: str, last: str | None = None) -> list[dict[str, Any]]:
+        headers = {} if last is None else {"Last-Event-ID": last}
+        async with asyncio.timeout(60):
+            told = (await self.http.get(f"/answers/{run_id}/events", headers=headers)).raise_for_status().text
+        return [json.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: ")]
+
+    async def post(self, path: str, **body: Any) -> Any:
+        answer = await self.http.post(path, json=body)
         assert answer.status_code == 200, answer.text
-        lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
-        *events, end = map(json.loads, lines)
-        return "".join(one.get("text", "") for one in events), end
+        return answer.json()
 
     async def get(self, path: str, **parameters: Any) -> Any:
         return (await self.http.get(path, params=parameters)).raise_for_status().json()
@@ -40,23 +54,6 @@ class Client:
     async def shown(self) -> list[str | None]:
         page = await self.get("/threads/t/messages")
         return [message["content"] for message in page["messages"]]
-
-
-class Tool:
-    """A tool with another result each time. It ends when the test lets it end."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.begun = asyncio.Event()
-        self.may_end = asyncio.Event()
-        self.may_end.set()
-
-    async def __call__(self, city: str) -> str:
-        self.runs += 1
-        result = f"weather {self.runs}"
-        self.begun.set()
-        await self.may_end.wait()
-        return result
 
 
 @pytest.fixture
@@ -69,105 +66,134 @@ async def client(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
             yield Client(http, app.state.ledger)
 
 
-WEATHER = ["the weather?", None, "raining in Bergen", "It is raining in Bergen."]
+class Tool:
+    """A tool that says that it began, and ends when the test lets it end."""
 
+    def __init__(self) -> None:
+        self.runs = 0
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
 
-async def test_an_answer_with_a_tool_is_streamed_and_replayed(client: Client) -> None:
-    for _ in range(2):
-        said, end = await client.ask(text="the weather?", request_id="q1")
-        assert (said, end["seq"], end["state"]) == ("It is raining in Bergen.", 4, "complete")
-        assert await client.shown() == WEATHER
-    run = await client.ledger.runs.get("t/q1")
-    assert (run.status, run.usage and run.usage.output_tokens) == ("completed", 8)
-    (thread,) = (await client.get("/threads"))["threads"]
-    assert thread["preview"] == "It is raining in Bergen."
+    async def __call__(self, call: Call) -> str:
+        self.runs += 1
+        self.begun.set()
+        await self.may_end.wait()
+        return f"weather {self.runs}"
 
 
 @pytest.fixture
 def tool(monkeypatch: pytest.MonkeyPatch) -> Tool:
     tool = Tool()
-    monkeypatch.setattr(model, "weather", tool)
+    monkeypatch.setattr(model, "run_tool", tool)
     return tool
 
 
-async def test_a_retry_does_not_run_a_tool_again_whose_result_is_stored(client: Client, tool: Tool) -> None:
+WEATHER = ["the weather?", None, "raining in Bergen", "It is raining in Bergen."]
+
+
+def test_the_service_is_short() -> None:
+    files = [file for path in service.__path__ for file in Path(path).glob("*.py")]
+    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= LINES
+
+
+async def test_an_answer_with_a_tool_is_made_once(client: Client) -> None:
     for _ in range(2):
-        said, end = await client.ask(text="the weather?", request_id="q1")
-        assert (said, end["state"]) == ("It is weather 1.", "complete")
-    assert tool.runs == 1
+        assert await client.ask(text="the weather?", request_id="q1") == "completed"
+        assert await client.shown() == WEATHER
+    run = await client.ledger.runs.get(await client.start(text="the weather?", request_id="q1"))
+    assert (run.status, run.usage and run.usage.output_tokens) == ("completed", 8)
+    (thread,) = (await client.get("/threads"))["threads"]
+    assert thread["preview"] == "It is raining in Bergen."
+    other = await client.http.post("/threads/t/answers", json={"text": "else", "request_id": "q1"})
+    assert (other.status_code, other.json()["error"]) == (409, "IdConflict")
+    assert not await findings_of(client.ledger, "t")
 
 
-async def test_tools_that_run_are_not_run_by_a_retry_nor_closed_by_a_question(client: Client, tool: Tool) -> None:
-    tool.may_end.clear()
-    first = asyncio.create_task(client.ask(text="the weather?", request_id="q1"))
+async def test_a_client_reconnects_behind_each_event(client: Client) -> None:
+    run_id = await client.start(text="the weather?", request_id="q1")
+    told = await client.events(run_id)
+    seqs = [change["seq"] for change in told if change["kind"] == "appended"]
+    assert seqs == [2, 3, 4]
+    for change in told:
+        later = await client.events(run_id, change["cursor"])
+        assert [one["seq"] for one in later if one["kind"] == "appended"] == [
+            seq for seq in seqs if seq > change["seq"]
+        ]
+        assert (later[-1]["kind"], later[-1]["status"]) == ("run", "completed")
+
+
+async def test_a_retry_while_a_tool_runs_does_not_run_it_again(client: Client, tool: Tool) -> None:
+    run_id = await client.start(text="the weather?", request_id="q1")
     await tool.begun.wait()
-    _, error = await client.ask(text="the weather?", request_id="q1")
-    assert error["error"] == "ToolsRunning"
-    refused = await client.http.post("/threads/t/messages", json={"text": "well?", "request_id": "q2"})
-    assert (refused.status_code, refused.json()["error"]) == (409, "ToolsRunning")
-    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert await client.start(text="the weather?", request_id="q1") == run_id
+    refused = await client.http.post("/threads/t/answers", json={"text": "well?", "request_id": "q2"})
+    assert (refused.status_code, refused.json()["error"]) == (409, "RunLive")
+    assert 0 < int(refused.headers["Retry-After"]) <= 5
     tool.may_end.set()
-    assert await first == await client.ask(text="the weather?", request_id="q1")
+    assert await client.ask(text="the weather?", request_id="q1") == "completed"
     assert tool.runs == 1
-    assert (await client.shown())[2] == "weather 1"
+    assert (await client.shown())[2:] == ["weather 1", "It is weather 1."]
 
 
-async def test_only_one_of_two_requests_claims_the_tools(client: Client, tool: Tool) -> None:
-    await client.ledger.user("ada").messages.append("t", [ChatMessage(role="user", content="?")], create=True)
-    ada, message = client.ledger.user("ada"), ChatMessage(role="assistant", message_id="m")
-    async with tools.claimed(ada, "t", message, None):
-        with pytest.raises(VersionConflict, check=about("value")):
-            async with tools.claimed(ada, "t", message, None):
-                raise AssertionError
+@pytest.mark.parametrize("with_a_question", [False, True], ids=["by a button", "by a question"])
+async def test_another_request_stops_an_answer(client: Client, tool: Tool, *, with_a_question: bool) -> None:
+    run_id = await client.start(text="the weather?", request_id="q1")
+    await tool.begun.wait()
+    stranger = await client.http.post(f"/answers/{run_id}/stop", headers={"X-User": "eve"})
+    assert stranger.status_code == 404
+    if with_a_question:
+        assert await client.ask(text="well?", request_id="q2", when_live="stop") == "completed"
+    else:
+        assert (await client.post(f"/answers/{run_id}/stop"))["status"] == "cancelled"
+        assert await client.ask(text="well?", request_id="q2") == "completed"
+    tool.may_end.set()
+    shown = await client.shown()
+    assert [shown[0], shown[1], *shown[3:]] == ["the weather?", None, "well?", "You said: well?"]
+    assert (await client.get(f"/answers/{run_id}"))["run"]["status"] == "cancelled"
+    assert not await findings_of(client.ledger, "t")
 
 
-@pytest.mark.parametrize("retried", [True, False], ids=["a retry", "a question"])
-async def test_the_claim_of_a_dead_process_ends(
-    client: Client, tool: Tool, monkeypatch: pytest.MonkeyPatch, *, retried: bool
+@pytest.mark.parametrize("approved", [True, False], ids=["approved", "refused"])
+async def test_a_tool_waits_for_approval(client: Client, *, approved: bool) -> None:
+    run_id = await client.start(text="a trip?", request_id="q1")
+    assert (await client.events(run_id))[-1]["status"] == "paused"
+    assert (await client.get(f"/answers/{run_id}"))["waiting"] == {"call_trip": "book a trip to Bergen"}
+    decision = {"approve": ["call_trip"]} if approved else {"refuse": {"call_trip": "too dear"}}
+    path = f"/answers/{run_id}/resume"
+    stranger = await client.http.post(path, json=decision, headers={"X-User": "eve"})
+    assert stranger.status_code == 404
+    for _ in range(2):
+        assert (await client.post(path, **decision))["waiting"] == {}
+        assert await client.ask(text="a trip?", request_id="q1") == "completed"
+    other = {"refuse": {"call_trip": None}} if approved else {"approve": ["call_trip"]}
+    refused = await client.http.post(path, json=other)
+    assert (refused.status_code, refused.json()["error"]) == (409, "RunConflict")
+    _, _, result, said = await client.shown()
+    assert said == f"It is {result}."
+    assert str(result).startswith("booked as " if approved else "The call was refused: too dear")
+
+
+@pytest.mark.parametrize("failures", [1, STEPS])
+async def test_a_model_that_breaks_off_is_asked_again(
+    client: Client, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
-    async def die(*_: Any, **__: Any) -> None:
-        raise chatledger.StorageError("the process died")
+    asked, ask = 0, model.ask
 
-    with monkeypatch.context() as patch:
-        patch.setattr(model, "weather", die)
-        await client.ask(text="the weather?", request_id="q1")
-    called = (await client.get("/threads/t/messages"))["messages"][-1]
-    claim = (("thread", "t", "tools"), called["message_id"])
-    now = datetime.now(UTC)
-    await client.ledger.kv.put(*claim, {"until": (now + tools.CLAIM).isoformat()})
-    assert (await client.ask(text="the weather?", request_id="q1"))[1]["error"] == "ToolsRunning"
-    await client.ledger.kv.put(*claim, {"until": now.isoformat()})
-    if retried:
-        assert (await client.ask(text="the weather?", request_id="q1"))[0] == "It is weather 1."
-        return
-    await client.ask(text="well?", request_id="q2")
-    shown = ["the weather?", None, "interrupted", "well?", "You said: well?"]
-    assert await client.shown() == shown
-    said, end = await client.ask(text="the weather?", request_id="q1")
-    assert (said, end["state"]) == ("", "synthetic")
-    assert (await client.shown(), tool.runs) == (shown, 0)
+    async def break_off(prompt: Any) -> AsyncIterator[Any]:
+        nonlocal asked
+        asked += 1
+        if asked <= failures:
+            yield {"choices": [{"index": 0, "delta": {"content": "You"}}]}
+            raise OSError
+        async for chunk in ask(prompt):
+            yield chunk
 
-
-async def test_a_request_that_ends_while_its_tool_runs_ends_its_claim(client: Client, tool: Tool) -> None:
-    tool.may_end.clear()
-    first = asyncio.create_task(client.ask(text="the weather?", request_id="q1"))
-    await tool.begun.wait()
-    first.cancel()
-    await asyncio.wait([first])
-    tool.may_end.set()
-    assert (await client.ask(text="the weather?", request_id="q1"))[0] == "It is weather 2."
-
-
-async def disconnect(client: Client, monkeypatch: pytest.MonkeyPatch, request_id: str, text: str) -> None:
-    """A request that ends after the first words of its answer."""
-
-    async def ask(prompt: Any, begun: str = "") -> AsyncIterator[Any]:
-        yield {"choices": [{"index": 0, "delta": {"content": "You"}}]}
-        raise chatledger.StorageError("the client went away")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(model, "ask", ask)
-        await client.ask(text=text, request_id=request_id)
+    monkeypatch.setattr(model, "ask", break_off)
+    status = "completed" if failures < STEPS else "failed"
+    for _ in range(2):
+        assert await client.ask(text="hello", request_id="q1") == status
+    words = ["You"] * failures + (["You said: hello"] if failures < STEPS else [])
+    assert await client.shown() == ["hello", *words]
 
 
 async def alternatives(client: Client, seq: int) -> list[dict[str, Any]]:
@@ -177,44 +203,15 @@ async def alternatives(client: Client, seq: int) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_retry_asks_again_after_an_interruption(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    await disconnect(client, monkeypatch, "q1", "hello")
-    for _ in range(2):
-        said, end = await client.ask(text="hello", request_id="q1")
-        assert (said, end["state"]) == ("You said: hello", "complete")
-    assert await client.shown() == ["hello", "You said: hello"]
-    assert [one["current"] for one in await alternatives(client, 2)] == [False, True]
-    assert (await client.ledger.runs.get("t/q1")).status == "completed"
-
-
-async def test_a_retry_returns_interrupted_words_that_a_question_follows(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await disconnect(client, monkeypatch, "q1", "hello")
-    await client.ask(text="and then", request_id="q2")
-    said, end = await client.ask(text="hello", request_id="q1")
-    assert (said, end["state"]) == ("You", "interrupted")
-    assert await client.shown() == ["hello", "You", "and then", "You said: and then"]
-
-
-async def test_the_model_is_asked_at_most_three_times(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in range(3):
-        await disconnect(client, monkeypatch, "q1", "hello")
-    said, end = await client.ask(text="hello", request_id="q1")
-    assert (said, end["state"]) == ("You", "interrupted")
-    assert len(await alternatives(client, 2)) == 3
-
-
 async def test_other_answers_and_edits_stand_beside_each_other(client: Client) -> None:
     await client.ask(text="hello", request_id="q1")
     (question, _) = (await client.get("/threads/t/messages"))["messages"]
-    _, answered = await client.ask("answers", question=question["message_id"], request_id="q2")
+    await client.ask(question=question["message_id"], request_id="q2")
     for seq, numbers in ((1, [True]), (2, [False, True])):
         found = await alternatives(client, seq)
         assert [one["current"] for one in found] == numbers
     await client.ask(text="and then", request_id="q3")
     (*_, then, _) = (await client.get("/threads/t/messages"))["messages"]
-    assert answered["seq"] < then["seq"]
     await client.ask(text="or else", request_id="q4", edits=then["message_id"])
     assert await client.shown() == ["hello", "You said: hello", "or else", "You said: or else"]
     (await client.http.put("/threads/t/branch/1")).raise_for_status()
@@ -234,58 +231,21 @@ async def test_the_first_question_and_one_of_another_branch_are_edited(client: C
     assert len(await client.ledger.branches.list("t")) == 3
 
 
-@pytest.mark.parametrize(
-    ("question", "pieces"),
-    [
-        ("hello", ["You said:"]),
-        ("hello", []),
-        ("the weather?", [ToolCallDelta(index=0, id="call_0", name="weather", arguments='{"ci')]),
-    ],
-    ids=["words", "nothing", "half a call"],
-)
-async def test_an_answer_goes_on_after_a_crash(client: Client, question: str, pieces: list[Any]) -> None:
-    ada = client.ledger.user("ada")
-    whole, _ = await client.ask(text=question, request_id="first")
-    (asked, *_) = (await client.get("/threads/t/messages"))["messages"]
-    draft = ada.messages.stream(
-        "t",
-        run_id="t/q1",
-        idempotency_key="q1/0/0",
-        reply_to=asked["message_id"],
-        pace=Pace(interval=3_600, lease=7_200),
-    )
-    await draft.__aenter__()
-    for piece in pieces:
-        await draft.feed(piece)
-    await draft.flush()
-    await draft._stop()
-    refused = await client.http.post("/threads/t/answers", json={"request_id": "q1", "question": asked["message_id"]})
-    assert (refused.status_code, refused.json()["error"]) == (409, "DraftLive")
-    assert 7_100 < int(refused.headers["Retry-After"]) <= 7_200
-    await pass_time(ada, 7_200)
-    for _ in range(2):
-        said, end = await client.ask("answers", request_id="q1", question=asked["message_id"])
-        assert (said, end["state"]) == (whole, "complete")
-    assert (await client.shown())[-1] == whole
-    assert (await client.ledger.runs.get("t/q1")).status == "completed"
-    found = {finding.rule for finding in await findings_of(client.ledger, "t")}
-    assert found <= {"R9"}  # half of the arguments are no JSON
-
-
 async def test_a_client_scrolls_back_scores_and_leaves(client: Client) -> None:
     for number in range(30):
         await client.ask(text=f"{number}", request_id=f"q{number}")
     page = await client.get("/threads/t/messages")
     earlier = await client.get("/threads/t/messages", before=page["previous"])
     assert [one["seq"] for one in (*earlier["messages"], *page["messages"])] == [*range(1, 61)]
-    (await client.http.put("/threads/t/answers/q3/score", json={"score": 1, "comment": "good"})).raise_for_status()
+    path = f"/answers/{page['messages'][-1]['run_id']}/score?value="
+    (await client.http.put(f"{path}1")).raise_for_status()
     eve = {"X-User": "eve"}
     assert (await client.http.get("/threads/t/messages", headers=eve)).status_code == 404
-    assert (await client.http.put("/threads/t/answers/q3/score", json={"score": 0}, headers=eve)).status_code == 404
+    assert (await client.http.put(f"{path}0", headers=eve)).status_code == 404
     erased = (await client.http.delete("/me")).raise_for_status().json()
     assert (erased["messages"], erased["feedback"]) == (60, 1)
     assert (await client.get("/threads"))["threads"] == []
-    gone = await client.http.post("/threads/t/messages", json={"text": "again", "request_id": "q"})
+    gone = await client.http.post("/threads/t/answers", json={"text": "again", "request_id": "q"})
     assert (gone.status_code, gone.json()["error"]) == (410, "Erased")
 
 

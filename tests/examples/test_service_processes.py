@@ -1,10 +1,11 @@
-"""The example of a service as two processes, by HTTP: clients repeat themselves, and one process is killed."""
+"""The example of a service as two processes, by HTTP: clients repeat themselves, lose their connections, stop and
+approve answers at the other process, and one process is killed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import signal
@@ -17,15 +18,21 @@ from typing import Any
 
 import httpx
 
+from chatledger import ChatMessage
+from chatledger.types import ThreadChange
 from tests.conftest import Database
+from tests.following import Reader
 
 ROOT = Path(__file__).parents[2]
 USERS = ("ada", "eve", "kay", "lin")
-QUESTIONS = 5
-PIECES_UNTIL_THE_KILL = 150
-"""Pieces of answers that all clients together have when a process is killed."""
+LONG = " ".join("abcdefghijklmnopqrst" * 3)
+QUESTIONS = (f"first {LONG}", "the weather?", f"second {LONG}", "a trip?", f"third {LONG}")
+RESULTS = {"the weather?": "raining in Bergen", "a trip?": None}
+STOPPED = f"stop {LONG} {LONG} {LONG} {LONG} {LONG}"
+EVENTS_UNTIL_THE_KILL = 12
+"""Events of growing answers that all clients together have when a process is killed."""
 SECONDS = 120
-"""How long a client tries at most. A draft whose process was killed is live for ten seconds."""
+"""How long a client tries at most. Another process takes up the answers of a dead one after about 6.5 seconds."""
 
 
 class Server:
@@ -69,135 +76,128 @@ async def running(url: str, *, count: int) -> AsyncIterator[list[Server]]:
 
 
 class Progress:
-    """Counts the pieces that all clients got, and the answers that broke off. The process to kill is one that is in the
-    middle of an answer.
+    """Counts the events of growing answers that all clients got, and the streams that broke off. The process to kill is
+    one that works on the answer of such an event.
     """
 
     def __init__(self) -> None:
-        self.pieces = 0
+        self.events = 0
         self.broken = 0
         self.url_to_kill = ""
         self.reached = asyncio.Event()
 
-    def add(self, url: str, pieces: int) -> None:
-        self.pieces += 1
-        if self.pieces >= PIECES_UNTIL_THE_KILL and pieces == 5 and not self.reached.is_set():
+    def add(self, url: str) -> None:
+        self.events += 1
+        if self.events >= EVENTS_UNTIL_THE_KILL and not self.reached.is_set():
             self.url_to_kill = url
             self.reached.set()
 
 
 class Client:
-    """A user with one thread, who sends each request to another process, repeats failed requests, and sends each one
-    twice.
+    """A user with one thread, who sends each request twice, to both processes, repeats what failed, and reconnects. Its
+    copy of the thread has nothing but its questions and what events told.
     """
 
     def __init__(self, http: httpx.AsyncClient, user: str, servers: list[Server], progress: Progress) -> None:
         self.http = http
         self.user = user
+        self.headers = {"X-User": user}
         self.servers = servers
         self.progress = progress
-        self.asked: list[str] = []
-        self.followed: dict[int, dict[str, Any]] = {}
-        self.cursors: list[str] = []
+        self.reader = Reader(user)
+        self.growing = asyncio.Event()
+        self.asked = 0
 
     def url(self, attempt: int) -> str:
-        number = USERS.index(self.user) + len(self.asked) + attempt  # users are on both processes at any time
+        """The process of the attempt. The first one that is asked works on the answer."""
+        number = USERS.index(self.user) + self.asked + attempt  # users are on both processes at any time
         return self.servers[number % len(self.servers)].url
 
     async def talk(self) -> None:
-        follower = None
-        for number in range(QUESTIONS):
-            text = "the weather?" if number == 1 else f"{self.user} asks {number}: " + " ".join("abcdefghijklmnopqrst")
-            self.asked.append(text)
-            body = {"text": text, "request_id": f"q{number}"}
-            ends = await asyncio.gather(*(self.until_told(f"/threads/{self.user}/messages", body) for _ in range(2)))
-            assert ends[0] == ends[1]
-            follower = follower or asyncio.create_task(self.follow())
-        question = (await self.read())["messages"][-2]
-        body = {"question": question["message_id"], "request_id": "another"}
-        await asyncio.gather(*(self.until_told(f"/threads/{self.user}/answers", body) for _ in range(2)))
-        assert follower is not None
-        async with asyncio.timeout(SECONDS):
-            await follower
+        for text in QUESTIONS:
+            run_id, body = await self.ask(text)
+            again, status = await asyncio.gather(
+                self.send("POST", f"/threads/{self.user}/answers", body, first=1), self.follow(run_id)
+            )
+            assert (again["run"]["run_id"], again["replayed"]) == (run_id, True)
+            if text == "a trip?":
+                assert status == "paused"
+                decision = {"approve": ["call_trip"]}
+                assert (await self.send("POST", f"/answers/{run_id}/resume", decision, first=1))["waiting"] == {}
+                status = await self.follow(run_id, begun=True)
+            assert status == "completed"
+            self.asked += 1
 
-    async def until_told(self, path: str, body: dict[str, str]) -> Any:
-        """Repeat a request until a process told the end of a complete answer."""
-        async with asyncio.timeout(SECONDS):
-            for attempt in range(10_000):
-                with contextlib.suppress(httpx.TransportError):
-                    end = await self.ask(self.url(attempt) + path, body)
-                    if end is not None and end["state"] == "complete":
-                        return end
-                await asyncio.sleep(0.2)
-        raise AssertionError("the answer never ended")
+    async def stop(self) -> None:
+        """Stop an answer at another process, in the middle of its words."""
+        run_id, _ = await self.ask(STOPPED)
+        self.growing.clear()
+        following = asyncio.create_task(self.follow(run_id))
+        await self.growing.wait()
+        assert (await self.send("POST", f"/answers/{run_id}/stop", first=1))["status"] == "cancelled"
+        stored = await self.read()
+        assert await following == "cancelled"
+        assert await self.read() == stored
 
-    async def ask(self, url: str, body: dict[str, str]) -> Any:
-        async with self.http.stream("POST", url, json=body, headers={"X-User": self.user}) as answer:
-            if answer.status_code != 200:
-                assert answer.status_code in (409, 503), await answer.aread()
-                return None
-            pieces = 0
-            try:
-                async for name, data, _ in events(answer):
-                    if name == "end":
-                        return data
-                    pieces += 1
-                    self.progress.add(url, pieces)
-            except httpx.TransportError:
-                self.progress.broken += pieces > 0
-                raise
-        return None
+    async def ask(self, text: str) -> tuple[str, dict[str, str]]:
+        body = {"text": text, "request_id": f"q{self.asked}"}
+        answer = await self.send("POST", f"/threads/{self.user}/answers", body)
+        self.reader.messages.append(ChatMessage.model_validate(answer["question"]))
+        return answer["run"]["run_id"], body
 
-    async def read(self) -> Any:
-        path, headers = f"/threads/{self.user}/messages", {"X-User": self.user}
+    async def send(self, method: str, path: str, body: Any = None, *, first: int = 0) -> Any:
+        """Repeat a request until a process answers."""
         async with asyncio.timeout(SECONDS):
-            for attempt in range(10_000):
+            for attempt in range(first, 10_000):
                 with contextlib.suppress(httpx.TransportError):  # that process was killed
-                    return (await self.http.get(self.url(attempt) + path, headers=headers)).raise_for_status().json()
+                    answer = await self.http.request(method, self.url(attempt) + path, json=body, headers=self.headers)
+                    if answer.status_code == 200:
+                        return answer.json()
+                    assert answer.status_code == 503, answer.text
                 await asyncio.sleep(0.2)
         raise AssertionError("no process answers")
 
-    async def follow(self) -> None:
-        """Until the other answer is complete. Begins with the messages as they are, and goes on after each lost
-        connection with the last event.
-        """
-        page = await self.read()
-        self.followed = {message["seq"]: message for message in page["messages"]}
-        path = f"/threads/{self.user}/changes?cursor={page['mark']}"
-        for attempt in range(10_000):
-            headers = {"X-User": self.user} | ({"Last-Event-ID": self.cursors[-1]} if self.cursors else {})
-            with contextlib.suppress(httpx.TransportError):
-                async with self.http.stream("GET", self.url(attempt) + path, headers=headers) as answer:
-                    assert answer.status_code in (200, 503), await answer.aread()
-                    async for name, change, cursor in events(answer):
-                        self.cursors.append(cursor)
-                        if self.apply(name, change):
-                            return
-            await asyncio.sleep(0.2)
+    async def read(self) -> Any:
+        return (await self.send("GET", f"/threads/{self.user}/messages"))["messages"]
 
-    def apply(self, name: str, change: Any) -> bool:
-        if name == "appended":
-            assert change["seq"] not in self.followed, "a message was told twice"
-        if name == "activated":
-            self.followed = {seq: message for seq, message in self.followed.items() if seq <= change["seq"]}
-        elif change["message"] is not None:
-            self.followed[change["seq"]] = change["message"]
-        return name in ("appended", "completed") and change["branch"] > 0 and change["message"]["state"] == "complete"
+    async def follow(self, run_id: str, *, begun: bool = False) -> str:
+        """Until the answer has ended or waits. Goes on after each lost connection with the last event."""
+        async with asyncio.timeout(SECONDS):
+            for attempt in range(10_000):
+                headers = self.headers | ({"Last-Event-ID": str(self.reader.cursor)} if begun else {})
+                url, told = self.url(attempt), 0
+                try:
+                    async with self.http.stream("GET", f"{url}/answers/{run_id}/events", headers=headers) as answer:
+                        assert answer.status_code in (200, 503), await answer.aread()
+                        async for change in changes(answer):
+                            self.reader.apply(change)
+                            begun, told = True, told + 1
+                            if change.kind == "grown":
+                                self.growing.set()
+                                self.progress.add(url)
+                            if change.kind == "run" and change.run_id == run_id and change.status != "running":
+                                return str(change.status)
+                except httpx.TransportError:
+                    self.progress.broken += told > 0
+                await asyncio.sleep(0.2)
+        raise AssertionError("the answer never ended")
 
 
-async def events(answer: httpx.Response) -> AsyncIterator[tuple[str, Any, str]]:
-    """The name, the data and the id of each server-sent event."""
+async def changes(answer: httpx.Response) -> AsyncIterator[ThreadChange]:
+    """The change of each server-sent event, whose id is its cursor."""
     fields: dict[str, str] = {}
     async for line in answer.aiter_lines():
         if line:
             name, _, value = line.partition(": ")
             fields[name] = value
         elif fields:
-            yield fields["event"], json.loads(fields["data"]), fields.get("id", "")
+            change = ThreadChange.model_validate_json(fields["data"])
+            assert (change.kind, change.cursor) == (fields["event"], fields["id"])
+            yield change
             fields = {}
 
 
-async def test_every_user_sees_every_acknowledged_message_once_though_a_process_is_killed(database: Database) -> None:
+async def test_every_answer_is_whole_and_told_once_though_a_process_is_killed(database: Database) -> None:
     progress = Progress()
     async with running(database.url, count=2) as servers, httpx.AsyncClient(timeout=SECONDS) as http:
         clients = [Client(http, user, servers, progress) for user in USERS]
@@ -216,25 +216,26 @@ async def test_every_user_sees_every_acknowledged_message_once_though_a_process_
         assert progress.broken > 0
         for client in clients:
             await check(client)
+        await clients[0].stop()
 
 
 async def check(client: Client) -> None:
-    messages = (await client.read())["messages"]
+    messages = await client.read()
     assert [message["seq"] for message in messages] == [*range(1, len(messages) + 1)]
-    told = [(message["role"], message["content"]) for message in messages if message["state"] == "complete"]
     expected: list[tuple[str, str | None]] = []
-    for text in client.asked:
+    for text in QUESTIONS:
         expected.append(("user", text))
-        if text == "the weather?":
-            expected += [("assistant", None), ("tool", "raining in Bergen"), ("assistant", "It is raining in Bergen.")]
+        if text in RESULTS:
+            result = RESULTS[text] or messages[len(expected) + 1]["content"]
+            expected += [("assistant", None), ("tool", result), ("assistant", f"It is {result}.")]
         else:
             expected.append(("assistant", f"You said: {text}"))
-    assert told == expected
-    assert [client.followed[seq]["content"] for seq in sorted(client.followed)] == [one["content"] for one in messages]
-    assert len(set(client.cursors)) == len(client.cursors)
+    assert [(message["role"], message["content"]) for message in messages] == expected
+    assert {message["state"] for message in messages} == {"complete"}
+    told = [message.model_dump(mode="json") for message in client.reader.messages]
+    assert [one | {"answers": None} for one in told] == [one | {"answers": None} for one in messages]
     other = next(user for user in USERS if user != client.user)
-    headers = {"X-User": client.user}
-    found = await client.http.get(client.url(0) + "/threads", headers=headers)
-    assert [thread["thread_id"] for thread in found.json()["threads"]] == [client.user]
-    refused = await client.http.get(client.url(0) + f"/threads/{other}/messages", headers=headers)
+    found = await client.send("GET", "/threads")
+    assert [thread["thread_id"] for thread in found["threads"]] == [client.user]
+    refused = await client.http.get(client.url(0) + f"/threads/{other}/messages", headers=client.headers)
     assert refused.status_code == 404
