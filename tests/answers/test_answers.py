@@ -73,6 +73,26 @@ async def test_an_answer_is_followed_to_its_end(ledger: Ledger) -> None:
         assert [change.seq async for change in changes if change.kind == "appended"] == [2, 3, 4]
 
 
+async def test_a_follower_that_is_cancelled_again_and_again_leaves_no_task(ledger: Ledger) -> None:
+    answer = await ledger.answers.start("t", "Tokyo?", agent="weather", create=True)
+    before = asyncio.all_tasks()
+
+    async def follow() -> None:
+        async for _ in answer.follow():
+            pass
+
+    following = asyncio.create_task(follow())
+    await asyncio.sleep(0.1)
+    while not following.done():  # as the cancel scope of a web server
+        following.cancel()
+        await asyncio.sleep(0)
+    for _ in range(100):
+        if asyncio.all_tasks() <= before:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(asyncio.all_tasks() - before)
+
+
 async def test_the_same_key_is_the_same_answer(ledger: Ledger) -> None:
     model = Model()
     async with ledger.answers.serve({"weather": agent_of(model), "other": agent_of(model)}):

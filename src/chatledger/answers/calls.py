@@ -240,10 +240,10 @@ async def follow_run(
                 ended.result()
                 break
     finally:
-        for task in (ended, coming):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        tasks = [task for task in (ended, coming) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)  # a web server may cancel this too; then they end alone
         await changes.aclose()
     window = Window.of(scope.tenant, run.thread_id)
     async with aclosing(changes_until_now(scope, window, read_start(cursor, window.thread), deltas)) as rest:
