@@ -18,7 +18,6 @@ from typing import Any, NoReturn, Protocol, TypeVar, cast
 from sqlalchemy import URL, Connection, Table
 
 from chatledger.errors import StorageError
-from chatledger.storage.drivers.asyncpg import SNAPSHOT
 from chatledger.storage.drivers.errors import Kind, raise_translated, read_failure
 from chatledger.storage.drivers.sql import prepare
 from chatledger.storage.drivers.sqlite import SqliteConnection, file_uri
@@ -223,6 +222,7 @@ class PostgresqlSide:
         self._connection = connection
         self._driver: Any = None
         self._turn = asyncio.Lock()  # one statement at a time
+        self._snapshot: Any = None
         self._schema = schema
         self.secured = False
         """Row-level security holds for the role, so rows are not sent by COPY."""
@@ -253,10 +253,12 @@ class PostgresqlSide:
             await self._connection.rollback()
 
     async def begin(self) -> None:
-        await self._driver.execute(SNAPSHOT)
+        # By the driver's own call: asyncpg 0.30 opens no cursor in a transaction that a statement began.
+        self._snapshot = self._driver.transaction(isolation="repeatable_read", readonly=True)
+        await self._snapshot.start()
 
     async def end(self) -> None:
-        await self._driver.execute("ROLLBACK")
+        await self._snapshot.rollback()
 
     async def fetch(self, template: str, values: Values) -> Sequence[Row]:
         text, pick = self._prepared(template)
