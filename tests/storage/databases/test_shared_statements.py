@@ -7,12 +7,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Coroutine, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from chatledger import Appended, ChatMessage, Ledger, Oldest, PostgreSQL, TextPart, Transaction
 from chatledger.errors import IdConflict, RunConflict
+from chatledger.storage.append import attempt
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION
 from chatledger.storage.databases.postgresql import append_queue
 from chatledger.storage.drivers import urls
@@ -58,6 +60,15 @@ async def last_texts(ledger: Ledger, count: int = 1) -> list[list[str]]:
     return [texts(await ledger.messages.history(one))[-count:] for one in THREADS]
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which all appends of a test are within a second, after which one notes the activity of its thread
+    too, with a statement that no connection has prepared.
+    """
+    monkeypatch.setattr(attempt, "ACTIVITY_RESOLUTION", timedelta(days=1))
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.one_statement
 async def test_appends_to_several_threads_share_the_statements_that_may_be_in_flight(
     ledger: Ledger, proxy: Proxy
@@ -133,7 +144,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(urls, "LOCK_WAIT", 60)
 
 
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("patient", "quick")
 @pytest.mark.one_statement
 async def test_a_branch_that_is_locked_when_the_statement_comes_is_skipped(
     ledger: Ledger, proxy: Proxy, pg_database: Database
