@@ -83,7 +83,9 @@ def _takes(operation: dict[str, Any]) -> Iterator[str]:
 def _returns(operation: dict[str, Any]) -> str:
     said = []
     for status, response in operation["responses"].items():
-        if status < "3":
+        if status < "3" and "content" not in response:
+            said.append(f"{status} with nothing")
+        elif status < "3":
             [(media, content)] = response["content"].items()
             type_ = "events, each with a ThreadChange" if media == "text/event-stream" else _type(content["schema"])
             said.append(type_ if status == "200" else f"{status} with {type_}")
@@ -114,7 +116,9 @@ def _own() -> frozenset[str]:
         for _, _, one in operations()
         if "requestBody" in one
     }
-    return frozenset((asked | {"Stored", "MessagePage", "Prompt", "Me"}) & schemas.keys() - {"ChatMessage"})
+    return frozenset(
+        (asked | {"Stored", "MessagePage", "Prompt", "Me", "ShownAnswer"}) & schemas.keys() - {"ChatMessage"}
+    )
 
 
 def bodies() -> str:

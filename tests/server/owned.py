@@ -4,19 +4,25 @@ scope is refused or allowed is a matter of the scope alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Ledger, ToolCallDelta
+from chatledger.answers import Call, Pending, Turn
+from chatledger.ids import derived_id
 from chatledger.models import ImagePart
+from chatledger.storage.append.request import ANSWER
 from tests.conversations import assistant, call
-from tests.server.visits import IDS, MESSAGE, QUESTION, RUN, SECRET, store_things
+from tests.server.visits import ANSWER_RUN, IDS, MESSAGE, QUESTION, RUN, SECRET, store_things
 
 CALLS, PICTURE = "bob's calls", "bob's picture"
+PAUSED = "bob's paused"
+"""A thread of his whose answer waits for a decision about the call `c`."""
+PAUSED_ANSWER = {"run_id": ANSWER + derived_id("answer", "default", PAUSED, "once")}
 _PIXEL = "iVBORw0KGgo="
 _READ_BY_POST: frozenset[str] = frozenset({"POST /login", "POST /logout"})
 """Requests that store nothing in the ledger."""
@@ -68,6 +74,11 @@ REQUESTS: Mapping[str, Sent] = {
     "GET /v1/runs": Sent(),
     "GET /v1/runs/{run_id}": Sent(),
     "POST /v1/runs/{run_id}/finish": Sent({"status": "completed", "usage": {"cost": "0.1"}}),
+    "POST /v1/threads/{thread_id}/answers": Sent({"question": "?"}),
+    "GET /v1/answers/{run_id}": Sent(path=PAUSED_ANSWER),
+    "GET /v1/answers/{run_id}/events": Sent(path=PAUSED_ANSWER),
+    "POST /v1/answers/{run_id}/resume": Sent({"approve": ["c"]}, path=PAUSED_ANSWER),
+    "POST /v1/answers/{run_id}/stop": Sent(path={"run_id": ANSWER_RUN}),
     "POST /v1/feedback": Sent({"run_id": RUN, "key": "k", "score": 1}),
     "GET /v1/feedback": Sent(),
     "GET /v1/feedback/summary": Sent(),
@@ -110,6 +121,21 @@ async def store_owned(ledger: Ledger) -> None:
     picture = ChatMessage(role="user", content=[ImagePart(data=_PIXEL, mime_type="image/png")], message_id=PICTURE)
     await bob.messages.append(CALLS, [picture], create=True)
     await bob.messages.append(CALLS, [assistant(calls=[call("c")])])
+    async with ledger.answers.serve({"asking": _asking}):
+        answer = await bob.answers.start(PAUSED, "?", agent="asking", idempotency_key="once", create=True)
+        await answer.wait()
+
+
+async def _asking(turn: Turn) -> None:
+    def wait(call: Call) -> str:
+        raise Pending("it waits")
+
+    await turn.ask(_calling)
+    await turn.call_tools(wait)
+
+
+async def _calling(prompt: Any) -> AsyncIterator[ToolCallDelta]:
+    yield ToolCallDelta(index=0, id="c", name="lookup", arguments="{}")
 
 
 async def send(client: httpx.AsyncClient, route: str, sent: Sent) -> httpx.Response:

@@ -11,12 +11,14 @@ import pytest
 from fastapi.routing import APIRoute
 
 from chatledger import ChatMessage, ImagePart, Ledger
+from chatledger.ids import derived_id
 from chatledger.server import create_app
 from chatledger.server.answers.pages import LARGEST, MOST_VALUES, fitting
 from chatledger.server.answers.sizes import LARGEST_MESSAGE
 from chatledger.server.page import conversation, login, media, static, threads, usage
 from chatledger.server.query import parameters_of
 from chatledger.server.routes import _V1, health
+from chatledger.storage.append.request import ANSWER
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history import tokens
 from chatledger.storage.history.path import load_path
@@ -41,7 +43,10 @@ PLACE = {
     "index": "0",
     "name": "page.css",
 }
-PLACES = {"medium": {**PLACE, "thread_id": "t0", "message_id": "file"}}
+PLACES = {
+    "medium": {**PLACE, "thread_id": "t0", "message_id": "file"},
+    "get_answer": {"run_id": ANSWER + derived_id("answer", "default", "asked", "k")},
+}
 OTHERS = {"/login": 404, "/v1/metrics": 403}
 """The statuses of routes that are of no use to these callers: without tokens, and without an operator."""
 QUERY: dict[str, dict[str, Any]] = {
@@ -96,12 +101,12 @@ async def store_conversation(eve: httpx.AsyncClient) -> None:
 
 
 def addresses() -> list[tuple[str, dict[str, Any]]]:
-    """Each route that reads, of the API and of the page, but for the stream, whose events hold a message each."""
+    """Each route that reads, of the API and of the page, but for the streams, whose events hold a message each."""
     modules = [("/v1", module) for module in _V1] + [("", module) for module in (health, *PAGE)]
     found = []
     for root, module in modules:
         for route in module.router.routes:
-            if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and route.name != "follow_thread":
+            if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and "follow" not in route.name:
                 limited = root and "limit" in parameters_of(route.dependant, "query")
                 size = {"limit": 100 if "conversations" in route.path else 200} if limited else {}
                 found.append(
@@ -129,6 +134,8 @@ async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(
     ledger: Ledger, eve: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(eve)
+    asked = ledger.user("eve").answers.start("asked", LONG, agent="a", idempotency_key="k", create=True)
+    assert (await asked).run.run_id == PLACES["get_answer"]["run_id"]
     read = reads(monkeypatch)
     app = create_app(ledger, authenticate=by_header)
     assert len(addresses()) > 30
@@ -141,6 +148,7 @@ async def test_no_answer_is_larger_than_eight_mebibytes_and_a_message(
                 assert len(answer.content) <= MOST, (path, len(answer.content))
                 assert answer.status_code == OTHERS.get(path, 200), (path, answer.text[:300])
     assert largest > LARGEST / 2  # the tenant is full
+    await ledger.threads.delete("asked")
     await walk(eve)
     assert max(map(sum, read)) > LARGEST / 2
     assert max(sum(sizes[:-1]) for sizes in read) <= LARGEST  # SQLite ends behind the first row that does not fit

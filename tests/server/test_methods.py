@@ -10,10 +10,13 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from chatledger import Feedback, Ledger
+from chatledger.ids import derived_id
 from chatledger.server import ServerLimits, create_app
 from chatledger.server.page import conversation, login, media, scores, static, threads, usage
+from chatledger.storage.append.request import ANSWER
 from tests.server.conftest import by_header, client_of, json_of, listening
 from tests.server.owned import REQUESTS, send, store_owned
+from tests.server.visits import AGENTS
 
 _CHANGING = {"content-length"}
 """Headers of the routes that say how long something took."""
@@ -91,7 +94,7 @@ async def test_a_score_with_the_name_of_a_path_can_be_removed(
 
 
 async def test_what_is_created_is_where_its_location_says(ledger: Ledger) -> None:
-    app, outer = create_app(ledger, authenticate=by_header), FastAPI()
+    app, outer = create_app(ledger, authenticate=by_header, answers=AGENTS), FastAPI()
     outer.mount("/chat", app)
     message = {"role": "user", "content": "?", "message_id": "m"}
     created = [
@@ -100,13 +103,15 @@ async def test_what_is_created_is_where_its_location_says(ledger: Ledger) -> Non
         ("/threads/a%2F%C3%BC/copy", {"thread_id": "c"}, "/threads/c"),
         ("/threads/c/branches", {"at": None}, "/threads/c/messages?branch=1"),
         ("/threads/c/runs", {"run_id": "r"}, "/runs/r"),
+        ("/threads/c/answers", {"question": "?"}, f"/answers/{ANSWER}{derived_id('answer', 'default', 'c', 'once')}"),
     ]
     posts = [operations["post"]["responses"] for operations in app.openapi()["paths"].values() if "post" in operations]
     described = [responses for responses in posts if "Location" in responses.get("201", {}).get("headers", ())]
     assert len(described) == len(created)
     async with client_of(outer) as client:
         for path, body, place in created:
-            made = await client.post(f"/chat/v1{path}", json=body)
+            key = {"Idempotency-Key": "once"} if path.endswith("/answers") else {}
+            made = await client.post(f"/chat/v1{path}", json=body, headers=key)
             assert (made.status_code, made.headers["Location"]) == (201, f"/chat/v1{place}"), made.text
             read = await client.get(made.headers["Location"])
             assert read.status_code == 200

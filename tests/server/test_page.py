@@ -81,7 +81,7 @@ def test_the_script_asks_with_parameters_that_its_routes_have() -> None:
     """It is read here, since only a browser runs it."""
     [of_events] = re.findall(r"new EventSource\(.*URLSearchParams\(\{ (\w+):", SCRIPT)
     [of_fragment] = re.findall(r"fragmentAddress\(\{ (\w+):", SCRIPT)
-    [route] = [one for one in events.router.routes if isinstance(one, APIRoute)]
+    [route] = [one for one in events.router.routes if isinstance(one, APIRoute) and one.name == "follow_thread"]
     assert of_events in parameters_of(route.dependant, "query")
     assert of_fragment == "start"
     assert {"start", "branch"} <= {*inspect.signature(conversation.show_messages).parameters}

@@ -19,7 +19,7 @@ from chatledger.server import Caller, ServerLimits, create_app
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.server.conftest import by_header, client_of
-from tests.server.visits import IDS, SECRET, VISITS, Visit, store_things
+from tests.server.visits import AGENTS, IDS, SECRET, VISITS, Visit, store_things
 from tests.storage.raw import Run, raw_connection
 
 CALLERS = {"another user": ("ada", "default"), "same name elsewhere": ("bob", "acme"), "elsewhere": ("*", "acme")}
@@ -27,7 +27,7 @@ CALLERS = {"another user": ("ada", "default"), "same name elsewhere": ("bob", "a
 
 @pytest.fixture
 def app(ledger: Ledger) -> FastAPI:
-    return create_app(ledger, authenticate=by_header, limits=ServerLimits(stream_seconds=0.1))
+    return create_app(ledger, authenticate=by_header, answers=AGENTS, limits=ServerLimits(stream_seconds=0.1))
 
 
 @pytest.fixture
@@ -71,7 +71,8 @@ async def test_the_walk_notices_a_server_that_shows_everything(
 
 
 async def test_a_server_that_makes_the_ids_answers_alike_for_bobs_and_for_made_up_ones(ledger: Ledger) -> None:
-    app = create_app(ledger, authenticate=by_header, ids="server", limits=ServerLimits(stream_seconds=0.1))
+    limits = ServerLimits(stream_seconds=0.1)
+    app = create_app(ledger, authenticate=by_header, answers=AGENTS, ids="server", limits=limits)
     assert await told_apart(app, await store_things(ledger)) == []
 
 

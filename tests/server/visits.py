@@ -6,13 +6,17 @@ Each operation of the OpenAPI description has its visits here, so a new route ne
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 from chatledger import Feedback, Ledger
+from chatledger.answers import Agent
+from chatledger.ids import derived_id
 from chatledger.repositories import scope_of
+from chatledger.storage.append.request import ANSWER
 from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn, user
 
@@ -24,6 +28,11 @@ CONVERSATION, ITEM = "bob's conversation", "bob's item"
 OWN_CONVERSATION = "ada's conversation"
 """The thread of the caller who asks for Bob's things."""
 QUESTION = {"role": "user", "content": "?"}
+ASKED, AGENT = "bob's asked", "support"
+"""A thread of his with an answer that no process works on, and the agent of that answer."""
+AGENTS: Mapping[str, Agent] = {AGENT: lambda turn: asyncio.sleep(0)}
+"""They never run: nothing enters the life of the application of a walk."""
+ANSWER_RUN = ANSWER + derived_id("answer", "default", ASKED, "once")
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,7 @@ _MINE = {"thread_id": OWN}
 _MY_CONVERSATION = {"conversation_id": OWN_CONVERSATION}
 _THREAD_OF_BOB = {"conversation_id": THREAD, "item_id": MESSAGE}
 _OF_BOB = {"user_id": "bob"}
+_ANSWER = {"run_id": ANSWER_RUN}
 
 
 def a_list(*filters: str, cursor: bool = False, user: bool = True, **query: Any) -> list[Visit]:
@@ -145,6 +155,22 @@ VISITS: Mapping[str, list[Visit]] = {
     "get_run": [Visit()],
     "delete_run": [Visit()],
     "finish_run": [Visit(body={"status": "failed"})],
+    "start_answer": [
+        Visit(body={"question": "?"}),
+        Visit(404, 201, body={"question": "?", "create": True}),
+        Visit(path={"thread_id": ASKED}, body={"question": SECRET}, headers={"Idempotency-Key": "once"}),
+        Visit(path={"thread_id": ASKED}, body={"question": "?", "when_live": "stop"}),
+        Visit(path=_MINE, body={"reply_to": MESSAGE}),
+        Visit(path=_MINE, body={"question": "?", "alternative_to": MESSAGE}),
+        Visit(400, 201, body={"question": "?", "create": True}, query=_OF_BOB),
+    ],
+    "get_answer": [Visit(path=_ANSWER), Visit()],
+    "follow_answer": [Visit(path=_ANSWER), Visit(path=_ANSWER, headers={"Last-Event-ID": "CHANGE"})],
+    "stop_answer": [Visit(path=_ANSWER), Visit()],
+    "resume_answer": [
+        Visit(path=_ANSWER, body={"approve": ["c"]}),
+        Visit(path=_ANSWER, body={"results": {"c": SECRET}}),
+    ],
     "record_feedback": [
         Visit(body={"run_id": RUN, "key": "k", "score": 1}),
         Visit(
@@ -207,6 +233,7 @@ async def store_things(ledger: Ledger, owner: str = "bob") -> dict[str, str]:
     for name, key in ((of(SCORE), SECRET), (of("bob's other score"), SECRET + "2")):
         score = Feedback(run_id=of(RUN), key=key, score=1, feedback_id=name, kwargs={"comment": SECRET})
         await bob.feedback.record(score)
+    await bob.answers.start(of(ASKED), SECRET, agent=AGENT, idempotency_key="once", create=True)
     await bob.kv.put(("thread", of(THREAD)), SECRET, SECRET)
     mark = (await bob.messages.history(of(THREAD))).mark
     async with aclosing(bob.messages.follow(of(THREAD), cursor=first.mark)) as changes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from types import NoneType
+from typing import Any, Literal, TypeAlias
 
 from chatledger.arguments import BOOL, STR, Kind, require, require_items
 from chatledger.errors import ChatLedgerError, InvalidArgument, MissingExtra
@@ -26,6 +28,7 @@ from chatledger.ledger import Ledger, Opening
 from chatledger.server.answers.compressed import Compressed
 from chatledger.server.answers.json_response import JsonResponse
 from chatledger.server.callers.access import AccessGate, Authenticate
+from chatledger.server.callers.approvals import APPROVALS_BY
 from chatledger.server.callers.chosen_ids import IDS_BY, IdsBy
 from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
@@ -45,6 +48,8 @@ from chatledger.server.shares import Share
 from chatledger.server.state import State
 
 _ORIGIN = re.compile(r"https?://[^/*\s]+")
+_Agents: TypeAlias = Mapping[str, Callable[[Any], Awaitable[None]]]
+_AGENTS = Kind("a mapping of names to agents, or None", Mapping, NoneType)
 _LEDGER = Kind("a Ledger, or what Ledger.open returns", Ledger, Opening)
 
 
@@ -57,6 +62,8 @@ def create_app(
     cors: Sequence[str] = (),
     page: bool = True,
     ids: IdsBy = "client",
+    answers: Mapping[str, Callable[[Any], Awaitable[None]]] | None = None,
+    approvals: Literal["admin", "owner"] = "admin",
 ) -> FastAPI:
     """The server of a ledger as an ASGI application: the API under `/v1`, and the page at `/`.
 
@@ -74,20 +81,29 @@ def create_app(
     With `ids="server"` the server makes the ids of the threads, runs and scores of a user, so that no user can find out
     or take the ids of others; an administrator still chooses.
 
+    `answers` are the agents that `POST /v1/threads/{id}/answers` may ask, by name. The application runs them for all
+    tenants, as `ledger.answers.serve(answers, all_tenants=True)` does; if it is mounted in another one, enter that
+    block there. `approvals="owner"` lets the owner of a thread approve and refuse the calls for which an answer waits,
+    and not the administrator alone.
+
     Without keys, a database that is recorded as encrypted is not served: the start raises EncryptionError, and where
     the application is mounted, each request does. Raises InvalidArgument, and MissingExtra without
     `chatledger[server]`.
     """
     _check_arguments(ledger, hosts, cors, page, ids)
+    require(_AGENTS, answers=answers)
+    require(APPROVALS_BY, approvals=approvals)
+    agents = dict(answers or {})
     tokens = authenticate if isinstance(authenticate, TokenFile) and page else None
     opened = ledger if isinstance(ledger, Ledger) else None
     state = State(limits or ServerLimits(), authenticate, opened, tokens=tokens, ids=ids)
+    state.agents, state.approvals = frozenset(agents), approvals
     access = Middleware(AccessGate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None)
     app = DescribedApp(
         title="chatledger",
         version=chatledger.__version__,
         summary="The conversations of an LLM application.",
-        lifespan=partial(_while_open, ledger),
+        lifespan=partial(_while_open, ledger, agents),
         openapi_url="/v1/openapi.json",
         openapi_tags=[{"name": name, "description": text} for name, text in TAGS.items()],
         generate_unique_id_function=operation_id,
@@ -124,17 +140,16 @@ def _check_arguments(ledger: object, hosts: Sequence[str] | None, cors: Sequence
 
 
 @asynccontextmanager
-async def _while_open(ledger: Ledger | Opening, app: FastAPI) -> AsyncIterator[None]:
-    """The life of the application. An Opening is opened and closed with it."""
+async def _while_open(ledger: Ledger | Opening, agents: _Agents, app: FastAPI) -> AsyncIterator[None]:
+    """The life of the application. An Opening is opened and closed with it, and the agents run meanwhile."""
     state: State = app.state.server
-    if isinstance(ledger, Ledger):
-        await state.require_keys(ledger)
+    async with AsyncExitStack() as life:
+        opened = ledger if isinstance(ledger, Ledger) else await life.enter_async_context(ledger)
+        await state.require_keys(opened)
+        if agents:
+            await life.enter_async_context(opened.answers.serve(agents, all_tenants=True))
+        state.ledger = opened
         yield
-    else:
-        async with ledger as opened:
-            await state.require_keys(opened)
-            state.ledger = opened
-            yield
 
 
 def _middleware(state: State, access: Middleware, cors: Sequence[str]) -> list[Middleware]:

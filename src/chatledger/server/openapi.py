@@ -25,6 +25,7 @@ TAGS = {
     "events": "The changes of a thread while they happen.",
     "search": "Search in messages and titles.",
     "runs": "The executions of agents.",
+    "answers": "Answers of agents, which outlive the request that asked for them.",
     "feedback": "Scores of runs, messages and calls.",
     "OpenAI conversations": "The Conversations API as OpenAI's client speaks it, with OpenAI's errors.",
     "usage": "Sums of runs, tokens, costs, messages and scores.",

@@ -15,6 +15,7 @@ from chatledger.ledger import Ledger
 from chatledger.repositories import scope_of
 from chatledger.server.answers.event_stream import EncodedOnce
 from chatledger.server.callers.access import SAFE, Authenticate, Caller
+from chatledger.server.callers.approvals import ApprovalsBy
 from chatledger.server.callers.chosen_ids import IdsBy
 from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
@@ -45,6 +46,10 @@ class State:
     """The bytes of bodies that the process holds."""
     ids: IdsBy = "client"
     """Who makes the ids of what users' tokens store."""
+    agents: frozenset[str] = frozenset()
+    """The names of the agents that may be asked."""
+    approvals: ApprovalsBy = "admin"
+    """Who decides about calls for which an answer waits."""
     tokens: TokenFile | None = None
     """The tokens with which people log in to the page; None if the application has a login of its own, or none."""
 

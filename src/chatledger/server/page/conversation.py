@@ -19,6 +19,7 @@ from chatledger.repositories import scope_of
 from chatledger.repositories.history import History, history_of, with_draft
 from chatledger.server.answers.json_response import plain
 from chatledger.server.answers.pages import fitting_section
+from chatledger.server.callers.seen import as_seen
 from chatledger.server.page.html import HEADERS, encodable, html_router, link, page, pretty
 from chatledger.server.page.shown import Beside, Renderer
 from chatledger.server.paths import PathId
@@ -162,6 +163,7 @@ async def read_beside(
     for score in scores.pop(None, []):  # of a whole run: it stands at the run's last answer here
         scores[last.get(score.run_id)].append(score)
     alternatives = await _alternatives(ledger, history, branches)
+    runs = {run_id: as_seen(run, ledger) for run_id, run in runs.items()}
     return Beside(runs, scores, _SCORES if are_cut else None, alternatives)
 
 

@@ -56,6 +56,15 @@ class OutOfScope(errors.ChatLedgerError):
         self.needed = needed
 
 
+class AdministratorOnly(errors.ChatLedgerError):
+    """A user asks for what this server lets only the tenant's administrator do. The request did nothing."""
+
+    _status = 403
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} needs a token of the tenant's administrator on this server")
+
+
 TITLES_OF_ERRORS: Mapping[type[Exception], str] = {
     errors.NotFound: "It does not exist, or belongs to another user",
     errors.Erased: "The thread was erased",
@@ -70,6 +79,7 @@ TITLES_OF_ERRORS: Mapping[type[Exception], str] = {
     errors.InvalidCursor: "The cursor is not of this list",
     errors.TenantOnly: "Only the tenant's administrator may do this",
     OutOfScope: "The token may not do this",
+    AdministratorOnly: "Only the tenant's administrator may do this here",
     errors.OutcomeUnknown: "It may be stored or not; send the same request again",
     errors.DamagedCell: "A stored value is damaged",
     TokensUnreadable: "The server cannot read its tokens",

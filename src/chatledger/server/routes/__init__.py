@@ -8,6 +8,7 @@ from fastapi.security import HTTPBearer
 from chatledger.server.conversations import routes as conversations
 from chatledger.server.query import refuse_unfit
 from chatledger.server.routes import (
+    answers,
     branches,
     events,
     feedback,
@@ -22,7 +23,7 @@ from chatledger.server.routes import (
     usage,
 )
 
-_V1 = (me, threads, messages, prompts, branches, events, search, runs, feedback, usage, metrics, conversations)
+_V1 = (me, threads, messages, prompts, branches, events, search, runs, answers, feedback, usage, metrics, conversations)
 
 
 def add_to(app: FastAPI) -> None:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Annotated, Any, NamedTuple
 
 from anyio import CancelScope
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
+from starlette.responses import Response
 
 from chatledger.errors import ChatLedgerError
+from chatledger.ledger import Ledger
 from chatledger.models import ThreadChange
 from chatledger.models.windows import Cursor
+from chatledger.repositories.answers import Answer
 from chatledger.server.answers.event_stream import COMMENT, PING, EventStream, event_of
 from chatledger.server.answers.json_response import to_json
+from chatledger.server.callers.access import Caller
 from chatledger.server.callers.request_cookies import PlainRoute
-from chatledger.server.paths import ThreadId
+from chatledger.server.paths import RunId, ThreadId
 from chatledger.server.problems import body_of
 from chatledger.server.state import Mine, Shared, State, Who
 from chatledger.server.watch import Watch, watching
 
 router = APIRouter(tags=["events"], route_class=PlainRoute)
+_IDLE = 2.0
+"""Seconds without a change, after which the stream of an answer asks whether it has ended."""
 _RETRY = 1_000
 """Milliseconds after which a browser reconnects."""
 
@@ -56,12 +62,19 @@ async def _open(
     await ledger.threads.get(thread_id)
     start = Cursor(last_event_id or cursor or (await ledger.branches.get(thread_id)).mark)
     stream = _Stream(start, ledger.messages.follow(thread_id, cursor=start, deltas=deltas), deltas)
+    with _counted(state, caller):
+        yield stream
+
+
+@contextmanager
+def _counted(state: State, caller: Caller) -> Iterator[None]:
+    """The stream is one of the caller's. Raises HTTPException if there are too many."""
     if state.streams[caller] >= state.limits.caller_streams or state.streams.total() >= state.limits.streams:
         detail = "the server has as many open event streams as it allows, in all or of one caller; try again later"
         raise HTTPException(503, detail, {"Retry-After": "5"})
     state.streams[caller] += 1
     try:
-        yield stream
+        yield
     finally:
         state.streams -= Counter([caller])  # which also drops a caller without streams
 
@@ -81,6 +94,101 @@ async def follow_thread(request: Request, state: Shared, stream: Annotated[_Stre
     return EventStream(_events(request, state, stream))
 
 
+# --- An answer --------------------------------------------------------------------------------------------------------
+
+
+async def _open_answer(
+    ledger: Mine,
+    run_id: RunId,
+    state: Shared,
+    caller: Who,
+    cursor: Annotated[
+        str | None, Query(description="The cursor of the last event that the client has; else all since the question.")
+    ] = None,
+    last_event_id: Annotated[str | None, Header(description="The id of the last event; a browser sends it.")] = None,
+) -> AsyncIterator[_Stream | None]:
+    """None if the answer has ended and the client has all of it."""
+    answer = await ledger.answers.get(run_id)
+    start = Cursor(last_event_id or cursor or answer.mark)
+    following = ledger.messages.follow(answer.run.thread_id, cursor=start, deltas=True)  # raises for a wrong cursor
+    with _counted(state, caller):
+        if answer.run.ended_at is None:
+            yield _Stream(start, _until_ended(ledger, answer, following), True)
+            return
+        rest = answer.follow(cursor=start)
+        first = await anext(rest, None)
+        if str(start) != str(answer.mark) and (first is None or first.kind == "run"):
+            await rest.aclose()
+            yield None
+        else:
+            yield _Stream(start, _with_end(ledger, answer, _behind(first, rest)), True)
+
+
+@router.get(
+    "/answers/{run_id}/events",
+    status_code=200,
+    response_class=EventStream,
+    tags=["answers"],
+    responses={204: {"description": "The answer has ended, and the client has all of it: do not connect again."}},
+)
+async def follow_answer(
+    request: Request, state: Shared, stream: Annotated[_Stream | None, Depends(_open_answer)]
+) -> Response:
+    """The changes of the thread since the question, as with `deltas`, until the answer has ended: the last event is
+    `run`, with its outcome. While the answer is paused the stream waits.
+    """
+    return Response(status_code=204) if stream is None else EventStream(_events(request, state, stream))
+
+
+async def _until_ended(
+    ledger: Ledger, answer: Answer, following: AsyncGenerator[ThreadChange]
+) -> AsyncGenerator[ThreadChange]:
+    """The changes until the answer has ended. A follower tells how the newest runs of the active branch end; whether
+    another one has ended is asked for in a silence.
+    """
+    run_id, place = answer.run.run_id, Cursor(answer.mark)
+    async with aclosing(following), aclosing(_with_pauses(lambda: _anext(following), _IDLE)) as changes:
+        async for change in changes:
+            if change is not None:
+                place = change.cursor
+                yield change
+                if change.kind == "run" and change.run_id == run_id and change.status not in ("running", "paused"):
+                    return
+            elif (await ledger.runs.get(run_id)).ended_at is not None:
+                break
+    async with aclosing(_with_end(ledger, answer, answer.follow(cursor=place))) as rest:
+        async for change in rest:
+            yield change
+
+
+async def _with_end(ledger: Ledger, answer: Answer, rest: AsyncGenerator[ThreadChange]) -> AsyncGenerator[ThreadChange]:
+    """The rest of the changes, and how the run ended, which a follower of another branch does not tell."""
+    run_id, place, has_ended = answer.run.run_id, Cursor(answer.mark), False
+    async with aclosing(rest):
+        async for change in rest:
+            place, has_ended = change.cursor, change.kind == "run" and change.run_id == run_id
+            yield change
+    if not has_ended:
+        run, question = await ledger.runs.get(run_id), answer.question
+        at = {"thread_id": run.thread_id, "branch": question.branch or 0, "seq": question.seq or 0}
+        yield ThreadChange(kind="run", cursor=place, run_id=run_id, status=run.status, **at)
+
+
+async def _behind(first: ThreadChange | None, rest: AsyncGenerator[ThreadChange]) -> AsyncGenerator[ThreadChange]:
+    async with aclosing(rest):
+        if first is not None:
+            yield first
+        async for change in rest:
+            yield change
+
+
+async def _anext(changes: AsyncGenerator[ThreadChange]) -> ThreadChange | None:
+    return await anext(changes, None)
+
+
+# --- The events -------------------------------------------------------------------------------------------------------
+
+
 async def _events(request: Request, state: State, stream: _Stream) -> AsyncGenerator[bytes, None]:
     end = asyncio.get_running_loop().time() + state.limits.stream_seconds
     yield f": connected\nid: {stream.start}\nretry: {_RETRY}\n\n".encode()
@@ -88,7 +196,7 @@ async def _events(request: Request, state: State, stream: _Stream) -> AsyncGener
         async with (
             aclosing(stream.changes) as changes,
             watching(request) as watch,
-            aclosing(_with_pauses(lambda: _next(changes, state, watch, end))) as events,
+            aclosing(_with_pauses(lambda: _next(changes, state, watch, end), PING)) as events,
         ):
             async for change in events:
                 yield COMMENT if change is None else await state.encoded.of(change, deltas=stream.deltas).read()
@@ -99,13 +207,13 @@ async def _events(request: Request, state: State, stream: _Stream) -> AsyncGener
 
 
 async def _with_pauses(
-    following: Callable[[], Coroutine[Any, Any, ThreadChange | None]],
+    following: Callable[[], Coroutine[Any, Any, ThreadChange | None]], seconds: float
 ) -> AsyncGenerator[ThreadChange | None, None]:
-    """The changes, and None whenever there was none for a while."""
+    """The changes, and None whenever there was none for so long."""
     while True:
         waiting = asyncio.create_task(following())
         try:
-            while not (await asyncio.wait([waiting], timeout=PING))[0]:
+            while not (await asyncio.wait([waiting], timeout=seconds))[0]:
                 yield None
         finally:
             waiting.cancel()
@@ -118,7 +226,7 @@ async def _with_pauses(
 
 
 async def _next(changes: AsyncGenerator[ThreadChange], state: State, watch: Watch, end: float) -> ThreadChange | None:
-    """The next change; None when the server drains, the time of the stream is over, or its caller is another one."""
+    """The next change; None at the end, when the server drains or the time is over, or for another caller."""
     if watch.ended:  # a change that is read already comes without a wait
         return None
     try:
@@ -126,7 +234,7 @@ async def _next(changes: AsyncGenerator[ThreadChange], state: State, watch: Watc
             state.waits.add(wait)
             try:
                 with watch.waiting(wait):
-                    return await anext(changes)
+                    return await anext(changes, None)
             finally:
                 state.waits.discard(wait)
     except TimeoutError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from chatledger.server.answers.headers import IdempotencyKey
 from chatledger.server.answers.pages import fitting_page
 from chatledger.server.answers.sizes import Metadata, Name
 from chatledger.server.callers.chosen_ids import made_of, refuse_chosen
+from chatledger.server.callers.seen import as_seen
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import RunId, ThreadId, api_path
 from chatledger.server.query import Limit
@@ -76,13 +78,14 @@ async def list_runs(
     follow: read on while there is a `next_cursor`.
     """
     read = partial(ledger.runs.list, thread_id=thread_id, status=status, cursor=cursor)
-    return items(await fitting_page(read, limit))
+    page = await fitting_page(read, limit)
+    return items(replace(page, items=[as_seen(run, ledger) for run in page.items]))
 
 
 @router.get("/runs/{run_id}")
 async def get_run(ledger: Mine, run_id: RunId) -> Run:
     """Read a run."""
-    return await ledger.runs.get(run_id)
+    return as_seen(await ledger.runs.get(run_id), ledger)
 
 
 @router.delete("/runs/{run_id}")
@@ -94,4 +97,4 @@ async def delete_run(ledger: Mine, run_id: RunId) -> Deleted:
 @router.post("/runs/{run_id}/finish")
 async def finish_run(ledger: Mine, run_id: RunId, body: RunEnd) -> Run:
     """End a run with a status. The same request again changes nothing."""
-    return await ledger.runs.finish(run_id, status=body.status, usage=body.usage, error=body.error)
+    return as_seen(await ledger.runs.finish(run_id, status=body.status, usage=body.usage, error=body.error), ledger)
