@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.requests import Request
 
-from chatledger import Ledger
+from chatledger import ChatMessage, Ledger
 from chatledger.answers import Agent, Call, Pending, Turn
 from chatledger.errors import InvalidArgument
 from chatledger.server import Caller, create_app
@@ -162,6 +162,30 @@ async def test_the_stream_of_an_answer_on_another_branch_ends_too(ledger: Ledger
         await ledger.answers.stop(answer.run.run_id)
         events = await asyncio.wait_for(following, 30)
         assert (events[-1][1], events[-1][2]["status"]) == ("run", "cancelled")
+
+
+async def test_who_comes_back_gets_nothing_twice_if_no_message_says_how_the_answer_ended(ledger: Ledger) -> None:
+    async with server(ledger, {"weather": agent_of(Model())}) as url, as_("ada", url) as client:
+        ada = ledger.user("ada")
+        answer = await ada.answers.start("t", "Tokyo?", agent="somewhere else", create=True)
+        run_id = answer.run.run_id
+        await ada.messages.append("t", [ChatMessage.user("In May.")])
+        [(last, kind, _)] = await events_of(client, run_id, most=1)
+        assert kind == "appended"
+        following = asyncio.create_task(events_of(client, run_id, last))
+        await asyncio.sleep(0.5)
+        await ada.answers.stop(run_id)
+        assert [kind for _, kind, _ in await asyncio.wait_for(following, 30)] == ["run"]
+
+
+async def test_who_has_the_end_of_an_answer_that_said_nothing_gets_204(ledger: Ledger) -> None:
+    async with server(ledger, {"weather": agent_of(Model())}) as url, as_("ada", url) as client:
+        answer = await ledger.user("ada").answers.start("t", "Tokyo?", agent="somewhere else", create=True)
+        await ledger.answers.stop(answer.run.run_id)
+        [(last, kind, data)] = await events_of(client, answer.run.run_id)
+        assert (kind, data["status"]) == ("run", "cancelled")
+        again = await client.get(f"/v1/answers/{answer.run.run_id}/events", headers={"Last-Event-ID": last})
+        assert again.status_code == 204
 
 
 async def test_approvals_are_the_administrators_unless_the_server_lets_owners_decide(ledger: Ledger) -> None:

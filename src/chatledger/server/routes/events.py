@@ -109,19 +109,19 @@ async def _open_answer(
 ) -> AsyncIterator[_Stream | None]:
     """None if the answer has ended and the client has all of it."""
     answer = await ledger.answers.get(run_id)
-    start = Cursor(last_event_id or cursor or answer.mark)
+    known = last_event_id or cursor
+    start = Cursor(known or answer.mark)
     following = ledger.messages.follow(answer.run.thread_id, cursor=start, deltas=True)  # raises for a wrong cursor
     with _counted(state, caller):
         if answer.run.ended_at is None:
-            yield _Stream(start, _until_ended(ledger, answer, following), True)
+            yield _Stream(start, _until_ended(ledger, answer, start, following), True)
             return
-        rest = answer.follow(cursor=start)
-        first = await anext(rest, None)
-        if str(start) != str(answer.mark) and (first is None or first.kind == "run"):
-            await rest.aclose()
-            yield None
-        else:
-            yield _Stream(start, _with_end(ledger, answer, _behind(first, rest)), True)
+        async with aclosing(answer.follow(cursor=start)) as rest:
+            first = await anext(rest, None)
+            if known and (first is None or first.kind in ("abandoned", "run")):  # states, which a follower repeats
+                yield None
+            else:
+                yield _Stream(start, _with_end(ledger, answer, start, _behind(first, rest)), True)
 
 
 @router.get(
@@ -141,12 +141,12 @@ async def follow_answer(
 
 
 async def _until_ended(
-    ledger: Ledger, answer: Answer, following: AsyncGenerator[ThreadChange]
+    ledger: Ledger, answer: Answer, place: Cursor, following: AsyncGenerator[ThreadChange]
 ) -> AsyncGenerator[ThreadChange]:
-    """The changes until the answer has ended. A follower tells how the newest runs of the active branch end; whether
-    another one has ended is asked for in a silence.
+    """The changes after the place, until the answer has ended. A follower tells how the newest runs of the active
+    branch end. In a silence this asks whether the run has ended, which may be another one.
     """
-    run_id, place = answer.run.run_id, Cursor(answer.mark)
+    run_id = answer.run.run_id
     async with aclosing(following), aclosing(_with_pauses(lambda: _anext(following), _IDLE)) as changes:
         async for change in changes:
             if change is not None:
@@ -156,14 +156,16 @@ async def _until_ended(
                     return
             elif (await ledger.runs.get(run_id)).ended_at is not None:
                 break
-    async with aclosing(_with_end(ledger, answer, answer.follow(cursor=place))) as rest:
+    async with aclosing(_with_end(ledger, answer, place, answer.follow(cursor=place))) as rest:
         async for change in rest:
             yield change
 
 
-async def _with_end(ledger: Ledger, answer: Answer, rest: AsyncGenerator[ThreadChange]) -> AsyncGenerator[ThreadChange]:
-    """The rest of the changes, and how the run ended, which a follower of another branch does not tell."""
-    run_id, place, has_ended = answer.run.run_id, Cursor(answer.mark), False
+async def _with_end(
+    ledger: Ledger, answer: Answer, place: Cursor, rest: AsyncGenerator[ThreadChange]
+) -> AsyncGenerator[ThreadChange]:
+    """The changes after the place, and how the run ended, which a follower of another branch does not tell."""
+    run_id, has_ended = answer.run.run_id, False
     async with aclosing(rest):
         async for change in rest:
             place, has_ended = change.cursor, change.kind == "run" and change.run_id == run_id
@@ -175,11 +177,10 @@ async def _with_end(ledger: Ledger, answer: Answer, rest: AsyncGenerator[ThreadC
 
 
 async def _behind(first: ThreadChange | None, rest: AsyncGenerator[ThreadChange]) -> AsyncGenerator[ThreadChange]:
-    async with aclosing(rest):
-        if first is not None:
-            yield first
-        async for change in rest:
-            yield change
+    if first is not None:
+        yield first
+    async for change in rest:
+        yield change
 
 
 async def _anext(changes: AsyncGenerator[ThreadChange]) -> ThreadChange | None:
