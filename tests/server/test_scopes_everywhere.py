@@ -153,6 +153,14 @@ FORBIDDEN: dict[str, tuple[str, Sent]] = {
     ),
     "rules of a new thread": ("POST /v1/threads", Sent({"rules": "lenient"})),
     "rules of a thread": ("PATCH /v1/threads/{thread_id}", Sent({"rules": "lenient"})),
+    "rules of a thread that an append creates": (
+        _APPEND,
+        Sent({"messages": [QUESTION], "create": {"rules": "lenient"}}, path={"thread_id": "new"}),
+    ),
+    "rules of a thread that an answer creates": (
+        _ANSWERS,
+        Sent({"question": "?", "create": {"rules": "lenient"}}, path={"thread_id": "new"}),
+    ),
     "rules of an append": (_APPEND, appended(QUESTION, rules="lenient")),
     "a run": ("POST /v1/threads/{thread_id}/runs", Sent({"agent": "a"})),
     "a run by an append": (_APPEND, appended(QUESTION, run_id="new")),

@@ -100,6 +100,7 @@ async def start_answer(
     agent = _agent(state, body.agent)
     question = ChatMessage.user(body.question) if isinstance(body.question, str) else body.question
     refuse_beyond_ask(caller, metadata=body.metadata is not None)
+    refuse_beyond_ask(caller, rules=isinstance(body.create, ThreadFields) and body.create.rules is not None)
     refuse_all_but_questions(caller, [] if question is None else [question], of="question")
     refuse_chosen(state.ids, caller, create=body.create)
     if question is not None:

@@ -124,6 +124,7 @@ async def append_messages(
     """
     refuse_beyond_ask(caller, **{name: getattr(body, name) is not None for name in _TO_WRITE})
     refuse_beyond_ask(caller, on_open_calls=body.on_open_calls != "error")
+    refuse_beyond_ask(caller, rules=isinstance(body.create, ThreadFields) and body.create.rules is not None)
     refuse_all_but_questions(caller, body.messages or ())
     refuse_chosen(state.ids, caller, create=body.create)
     terms = body.model_dump(exclude={"messages", "payload", "format", "kv", "create"})
