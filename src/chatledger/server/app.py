@@ -96,8 +96,9 @@ def create_app(
     agents = dict(answers or {})
     tokens = authenticate if isinstance(authenticate, TokenFile) and page else None
     opened = ledger if isinstance(ledger, Ledger) else None
-    state = State(limits or ServerLimits(), authenticate, opened, tokens=tokens, ids=ids)
-    state.agents, state.approvals = frozenset(agents), approvals
+    limits = limits or ServerLimits()
+    names = frozenset(agents)
+    state = State(limits, authenticate, opened, tokens=tokens, ids=ids, agents=names, approvals=approvals)
     access = Middleware(AccessGate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None)
     app = DescribedApp(
         title="chatledger",

@@ -142,14 +142,9 @@ async def resume_answer(ledger: Asking, caller: Who, state: Shared, run_id: RunI
     changes nothing; another one is a 409. `results` need the scope `write`.
     """
     refuse_beyond_ask(caller, results=bool(body.results))
-    results = {key: _result(value) for key, value in body.results.items()}
-    await apart(lambda: require_small(list(results.values())), body)
+    await apart(lambda: require_small(body.results), body.results)
     await ledger.answers.get(run_id)  # a stranger's is not found, whoever may decide
     if body.approve or body.refuse:
         require_approver(state.approvals, caller)
-    answer = await ledger.answers.resume(run_id, results, approve=body.approve, refuse=body.refuse)
+    answer = await ledger.answers.resume(run_id, body.results, approve=body.approve, refuse=body.refuse)
     return await ShownAnswer.of(answer, ledger)
-
-
-def _result(value: str | ChatMessage) -> ChatMessage:
-    return ChatMessage(role="tool", content=value) if isinstance(value, str) else value
