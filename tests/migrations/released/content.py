@@ -29,6 +29,7 @@ from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.repositories.branches import fork_at
 from chatledger.storage.repositories.outputs import add_outputs, replace_agents
 from tests.conversations import assistant, call, result, turn, user
+from tests.storage.durable import make_durable
 
 TENANTS = ("default", "acme")
 SEALED = "sealed"
@@ -94,7 +95,10 @@ async def _change(ledger: Ledger) -> None:
     await ledger.feedback.record(SCORE.model_copy(update={"run_id": "run 9", "message_id": "c1", **BY_USER}))
     taken_back = await ledger.feedback.record(Feedback(run_id="run 9", key="thumbs", score=1, user_id="ada"))
     await ledger.feedback.remove(taken_back.feedback_id or "")
+    await make_durable(ledger, "changed", "run 9", seq=2)
     await ledger.threads.update("changed", archived=True)
+    await ledger.kv.put(("tenant",), "deleted", 1)
+    await ledger.kv.delete(("tenant",), "deleted")
     for scope in SCOPES:
         await ledger.kv.put(scope, "state", {"z": [1.0, None], "a": "\x00"})
 
