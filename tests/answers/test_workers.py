@@ -29,11 +29,12 @@ __all__ = ["owned", "secured"]
 LEASE = 0.4
 
 
-async def test_an_attempt_that_slept_writes_nothing_more(database: Database) -> None:
+async def test_an_attempt_that_slept_writes_nothing_more(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its lease is over, and another worker takes the answer up while its model still streams."""
+    monkeypatch.setattr("random.uniform", lambda _, most: most)  # the sleeper's first beat comes after a quarter lease
     gate = asyncio.Event()
     async with database.open() as slow, database.open() as quick:
-        async with slow.answers.serve({"weather": agent_of(Model("slow ", "words", calls=0, gate=gate))}, lease=60):
+        async with slow.answers.serve({"weather": agent_of(Model("slow ", "words", calls=0, gate=gate))}, lease=600):
             answer = await slow.answers.start("t", "Tokyo?", create=True)
             async with asyncio.timeout(30):
                 while (await texts(quick))[-1][1] != "slow ":  # noqa: ASYNC110 - no call waits for a text
