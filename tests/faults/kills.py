@@ -60,7 +60,9 @@ async def kill_clients(database: Database, *, kills: int, seed: int, at_once: in
 def _kill(client: Client, recording: Recording, acknowledged: int, seconds: float) -> None:
     """Kills it that long after that many acknowledgements, and records what it reported until then."""
     while acknowledged:
-        append = recording.take(client.said.readline())
+        line = client.said.readline()
+        assert line, "it ended before it was killed"
+        append = recording.take(line)
         acknowledged -= append is not None and append.outcome == "acknowledged"
     due = time.monotonic() + seconds
     timer = threading.Timer(seconds, client.kill)
