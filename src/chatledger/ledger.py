@@ -101,7 +101,7 @@ class Ledger(Repositories):
         never disposes of it.
 
         `tenant` is the owner of all rows that the ledger reads and writes, `"default"` by default. `rules` is the level
-        for threads without their own, and `limits` bounds the size of an append.
+        for threads without their own, and `limits` bounds appends and open answers.
 
         Opening creates a SQLite file that does not exist, and migrates one of an older schema after making a copy. On
         PostgreSQL it changes the schema only with `migrate=True`. `open(engine)` never creates or migrates tables.

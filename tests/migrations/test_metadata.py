@@ -22,7 +22,7 @@ from chatledger.storage.schema.tables import INSERTION_ORDER, metadata, workers
 from tests.conftest import Database
 from tests.migrations.catalog import read_catalog
 
-OF_NO_TENANT = {"workers_pkey", "run_leases_worker_idx"}
+OF_NO_TENANT = {"workers_pkey", "run_leases_place_idx"}
 """The key of the processes that run agents, and the index by which each finds its runs among those of all tenants."""
 SINCE_A_RELEASE = {"run_leases", "run_decisions"}
 """The tables that point at one which the release before deletes from, without knowing them."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, exists, literal, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, select, union_all, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import Interval
 
@@ -20,6 +20,7 @@ from chatledger.answers.stored import (
     NOBODY,
     StoredAnswer,
     clock,
+    database_id,
     find_answer,
     hold_branch,
     hold_lease,
@@ -34,6 +35,9 @@ from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.columns import Moment
 from chatledger.storage.schema.tables import run_leases, runs, workers
 
+MOST_ENDED = 100
+"""The most answers that one look ends for one reason."""
+MOVED = "moved"
 KEPT = timedelta(days=1)
 """How long the row of a dead worker stays that no answer names."""
 
@@ -77,7 +81,8 @@ def look(
 ) -> tuple[list[Found], list[Found]]:
     """The answers that the worker has, and up to `most` that nobody works on, of the tenant or, with None, of all.
 
-    It writes nothing. `left_out` are tenants whose answers this process cannot read.
+    It takes the first open answer of each user, then the second of each, and so on, so that nobody waits behind all of
+    another user's. It writes nothing. `left_out` are tenants whose answers this process cannot read.
     """
     if tenant is None:
         serve(sql)
@@ -88,11 +93,40 @@ def look(
     if most <= 0 or not agents:
         return own, []
     over = select(workers.c.worker_id).where(workers.c.lease_until <= clock(sql), workers.c.worker_id != worker_id)
-    dead = [NOBODY, *sql.execute(over).scalars()]
-    wanted = [run_leases.c.worker_id.in_(dead), run_leases.c.agent.in_(list(agents))]
+    wanted = open_ones.add_columns(func.coalesce(run_leases.c.place, 0).label("place"))
+    wanted = wanted.where(run_leases.c.agent.in_(list(agents)), func.coalesce(_is_moved(sql), False).is_(False))
     if left_out:
-        wanted.append(run_leases.c.tenant_id.not_in(list(left_out)))
-    return own, [_found(row) for row in sql.execute(open_ones.where(*wanted).limit(most))]
+        wanted = wanted.where(run_leases.c.tenant_id.not_in(list(left_out)))
+    # Apart, since no index has the order of several workers: any number may wait for nobody, but a dead worker has left
+    # no more than it took.
+    left = run_leases.c.worker_id.in_(list(sql.execute(over).scalars()))
+    first = [
+        wanted.where(own).order_by(run_leases.c.place).limit(most) for own in (left, run_leases.c.worker_id == NOBODY)
+    ]
+    both = union_all(*(select(part.subquery()) for part in first)).subquery()
+    return own, [_found(row) for row in sql.execute(select(both).order_by(both.c.place).limit(most))]
+
+
+def to_end(sql: ReadSql, tenant: str | None, longest_pause: timedelta | None) -> list[tuple[str, str, str]]:
+    """The tenant, the run and the reason of some answers that nobody goes on with, of one tenant or, with None, of all:
+    they began in another database, of which this one is a restored copy, or are paused for too long.
+    """
+    if tenant is None:
+        serve(sql)
+    over = {MOVED: _is_moved(sql)}
+    if longest_pause is not None:
+        before = _after(sql, -longest_pause.total_seconds())
+        over[f"paused for longer than {longest_pause}"] = run_leases.c.paused_at < before
+    own = select(run_leases.c.tenant_id, run_leases.c.run_id).limit(MOST_ENDED)
+    if tenant is not None:
+        own = own.where(run_leases.c.tenant_id == tenant)
+    answers = [(sql.execute(own.where(wanted)), reason) for reason, wanted in over.items()]
+    return [(row.tenant_id, row.run_id, reason) for rows, reason in answers for row in rows]
+
+
+def _is_moved(sql: ReadSql) -> ColumnElement[bool]:
+    """NULL if it is unknown, as of an answer that an older version began."""
+    return run_leases.c.database_id != database_id(sql)
 
 
 def _found(row: Any) -> Found:

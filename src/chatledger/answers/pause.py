@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import and_, null, select, update
@@ -19,7 +18,6 @@ from chatledger.answers.stored import (
     find_answer,
     hold_lease,
     lease_of,
-    serve,
 )
 from chatledger.errors import InvalidArgument, RunConflict, RunNotFound
 from chatledger.models import ChatMessage
@@ -264,17 +262,3 @@ def _nothing(terms: Terms, answer: StoredAnswer) -> AppendRequest:
 
 
 # --- Pauses that last too long ----------------------------------------------------------------------------------------
-
-
-def paused_for(sql: ReadSql, tenant: str | None, longest: timedelta) -> list[tuple[str, str]]:
-    """The tenant and the run of answers that are paused for longer, of one tenant or, with None, of all."""
-    if tenant is None:
-        serve(sql)
-    before = sql.execute(select(clock(sql))).scalar_one() - longest
-    wanted = [run_leases.c.paused_at < before, *([] if tenant is None else [run_leases.c.tenant_id == tenant])]
-    rows = sql.execute(select(run_leases.c.tenant_id, run_leases.c.run_id).where(*wanted).limit(MOST_ENDED))
-    return [(row.tenant_id, row.run_id) for row in rows]
-
-
-MOST_ENDED = 100
-"""The most answers that one look ends because they are paused for too long."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, literal, select, update
+from sqlalchemy import ColumnElement, Text, and_, func, literal, literal_column, select, update
 
 from chatledger.errors import DamagedCell, RunLost
 from chatledger.ids import new_stamp
@@ -159,6 +159,21 @@ def clock(sql: ReadSql) -> ColumnElement[datetime]:
     if sql.dialect == "postgresql":
         return func.statement_timestamp(type_=Moment())
     return literal(datetime.now(UTC), Moment())
+
+
+def database_id(sql: ReadSql) -> ColumnElement[str | None]:
+    """Which database this is: a file has an id, and PostgreSQL numbers its clusters and their databases. None on one
+    that is distributed, each of whose servers has another number.
+    """
+    if sql.dialect == "sqlite":
+        return literal_column("(SELECT database_id FROM chatledger_version)", Text)
+    return literal(None, Text) if sql.distributed else literal_column(_CLUSTER, Text)
+
+
+_CLUSTER = (
+    "(SELECT system_identifier || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " FROM pg_control_system())"
+)
 
 
 def serve(sql: ReadSql) -> None:

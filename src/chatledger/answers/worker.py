@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
-from chatledger.answers.leases import Found, beat, claim, expire, forget_dead, look
-from chatledger.answers.pause import paused_for
+from chatledger.answers.leases import Found, beat, claim, expire, forget_dead, look, to_end
 from chatledger.answers.stop import Ending, end_answer, stop_answer
 from chatledger.answers.stored import StoredAnswer
 from chatledger.answers.turn import Agent, Paused, Turn, WentOn, has_open_calls
@@ -68,7 +67,7 @@ class Worker:
     """No answer is taken up before: after an outage, the others renew their leases first."""
     _left_out: dict[str, float] = field(default_factory=dict)
     """The tenants whose answers cannot be read here, as without keys, and until when they are left out."""
-    _rested: float = 0.0
+    _rested: float = -_REST
 
     # --- Its answers
 
@@ -190,17 +189,15 @@ class Worker:
             self.work(scope, answer)
 
     async def _rest(self) -> None:
-        """Forget dead workers, and end what has been paused for too long."""
+        """Forget dead workers, and end what nobody goes on with."""
         if self.all_tenants:
             await self.scope.here().write(self.scope.tenant, forget_dead)
-        if self.longest_pause is None:
-            return
         longest, tenant = self.longest_pause, None if self.all_tenants else self.scope.tenant.name
         database = self.scope.here()
-        over = await database.read(self.scope.tenant, lambda sql: paused_for(sql, tenant, longest), snapshot=True)
-        for owner, run_id in over:
+        over = await database.read(self.scope.tenant, lambda sql: to_end(sql, tenant, longest), snapshot=True)
+        for owner, run_id, reason in over:
             scope = self.scope.of_tenant(owner)
-            end = partial(stop_answer, terms=scope.terms, run_id=run_id, reason=f"paused for longer than {longest}")
+            end = partial(stop_answer, terms=scope.terms, run_id=run_id, reason=reason)
             with suppress(ChatLedgerError):
                 await scope.write(end)
 

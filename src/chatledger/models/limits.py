@@ -1,4 +1,4 @@
-"""The limits of one append. They are checked before anything is sent."""
+"""The limits of a ledger. Those of one append are checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOST_DIGITS = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The maximum size of one append. A larger one raises LimitExceeded. `Limits(…)` raises InvalidArgument for a
-    number below 1.
+    """The maximum size of one append, and of answers at the same time. More raises LimitExceeded. `Limits(…)` raises
+    InvalidArgument for a number below 1.
     """
 
     messages: int = 1_000
@@ -30,9 +30,15 @@ class Limits:
     """Maximum size of all text and JSON of one append, in bytes of UTF-8. It also limits a draft, and a value of
     `ledger.kv`.
     """
+    user_answers: int = 50
+    """Maximum number of answers of a user that have not ended, paused ones too. Calls at the same time do not
+    see each other, so together they may exceed it.
+    """
+    tenant_answers: int = 10_000
+    """The same of a tenant."""
 
     def __post_init__(self) -> None:
-        for name in ("messages", "bytes"):
+        for name in self.__slots__:
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise InvalidArgument(name, f"must be an int of at least 1, not {value!r:.60}")

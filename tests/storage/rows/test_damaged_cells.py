@@ -96,6 +96,9 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "attempt": NUMBER,
         "worker_id": KEY,
         "paused_at": NUMBER,
+        "user_id": KEY,
+        "place": NUMBER,
+        "database_id": TEXT,
     },
     "run_decisions": {
         "tenant_id": KEY,
@@ -112,7 +115,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "decided_at": NUMBER,
         "begun_at": NUMBER,
     },
-    "workers": dict.fromkeys(("worker_id", "lease_until", "database_id"), UNREAD),
+    "workers": dict.fromkeys(("worker_id", "lease_until"), UNREAD),
     "messages": {
         "tenant_id": KEY,
         "thread_id": KEY,

@@ -158,9 +158,9 @@ def plan_on_cached_tip(request: AppendRequest, cached: Preflight) -> Plan | None
         return None
 
 
-def attempt_locked(sql: WriteSql, request: AppendRequest) -> Appended:
-    """One attempt in a transaction. It locks the branch first, so nobody else can write to it."""
-    outcome = attempt(sql, request, lock=True)
+def attempt_locked(sql: WriteSql, request: AppendRequest, seen: Preflight | None = None) -> Appended:
+    """One attempt in a transaction. It locks the branch first, as a preflight made before did: nobody else writes."""
+    outcome = attempt(sql, request, lock=True, seen=seen)
     if isinstance(outcome, TryAgain):
         raise StorageError(
             "the branch changed although this transaction holds its lock: another program may write to the tables",

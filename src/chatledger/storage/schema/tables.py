@@ -157,6 +157,9 @@ run_leases = Table(
     Column("attempt", Integer, nullable=False),  # 0: nobody took it up yet
     Column("worker_id", Key, nullable=False),  # of a row in workers; "" for nobody's
     Column("paused_at", Moment),
+    Column("user_id", Key),  # of the thread
+    Column("place", Integer),  # the open answers of the user when this one began: the least is taken up first
+    Column("database_id", CodedText),  # where it began: a restored database does not go on with it
     PrimaryKeyConstraint("tenant_id", "thread_id", "run_id"),
     ForeignKeyConstraint(
         ["tenant_id", "thread_id", "run_id"],
@@ -164,9 +167,11 @@ run_leases = Table(
         ondelete="CASCADE",
     ),
     CheckConstraint("attempt >= 0", name="attempt"),
+    Index("run_leases_user_idx", "tenant_id", "user_id", "thread_id"),
     Index(  # without the tenant: a worker looks for the runs of all tenants that are its own, or a dead worker's
-        "run_leases_worker_idx",
+        "run_leases_place_idx",
         "worker_id",
+        "place",
         postgresql_where=text("paused_at IS NULL"),
         sqlite_where=text("paused_at IS NULL"),
     ),
@@ -215,7 +220,6 @@ workers = Table(
     metadata,
     Column("worker_id", Key, nullable=False),
     Column("lease_until", Moment, nullable=False),  # by the database's clock
-    Column("database_id", CodedText),  # the server and the database that it saw: those of a restored dump differ
     PrimaryKeyConstraint("worker_id"),
     postgresql_with={"fillfactor": 70},
 )

@@ -50,6 +50,10 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
     Raises StorageError if the target exists, the copy fails or is damaged, and then leaves no file behind; and
     SchemaMismatch. For PostgreSQL the StorageError names the command to run.
     """
+    return _backup(url, target, progress)
+
+
+def _backup(url: Address, target: str | os.PathLike[str], progress: Progress | None, *, moves: bool = False) -> Path:
     require(ADDRESS, url=url)
     require(PATH, target=target)
     require(FUNCTION_OR_NONE, progress=progress)
@@ -63,6 +67,8 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
     try:
         with new_file(target) as unfinished:
             _copy(source, unfinished, progress)
+            if moves:
+                _move_answers(unfinished)
             _require_whole(unfinished)
             _require_free(target, "a backup does not overwrite")
     except FileExistsError:
@@ -77,6 +83,8 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
 def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress | None = None) -> Path:
     """Copy a backup to a path where no database exists, and check the copy as `backup` does. Returns the path.
     Blocking, and with the errors of `backup`.
+
+    Answers that were open in the backup do not go on: who serves the database next ends them as cancelled, "moved".
     """
     require(PATH, source=source)
     require(ADDRESS, url=url)
@@ -86,7 +94,7 @@ def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress 
     _require_free(target, "move it away to restore over it")
     if os.path.exists(source):
         refuse_intruders(inspect_file(os.fspath(source)).intruders, os.fspath(source), address)
-    return backup(source, target, progress=progress)
+    return _backup(source, target, progress, moves=True)
 
 
 def _require_free(target: Path, advice: str) -> None:
@@ -135,6 +143,14 @@ def _copy(source: str, target: Path, progress: Progress | None) -> None:
         original.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
         original.backup(other, pages=PAGES, progress=step)
         other.execute("PRAGMA journal_mode = WAL")
+
+
+def _move_answers(path: Path) -> None:
+    """The open answers are those of another database from now on, which may go on with them itself."""
+    with closing(sqlite3.connect(path)) as connection:
+        if any(row[1] == "database_id" for row in connection.execute("PRAGMA table_info(run_leases)")):
+            connection.execute("UPDATE run_leases SET database_id = ''")
+            connection.commit()
 
 
 def _require_whole(path: Path) -> None:

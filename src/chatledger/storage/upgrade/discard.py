@@ -30,13 +30,14 @@ ADDED: Mapping[str, tuple[str, ...]] = {
         "run_leases", "run_decisions", "workers", "runs.question_id", "runs.branch", "runs.tools_of",
         "runs.call_secret", "runs.attempts",
     ),
+    "0009": ("run_leases.user_id", "run_leases.place", "run_leases.database_id"),
 }  # fmt: skip
 """The tables, and the columns of older tables, that each revision adds."""
 _TOMBSTONES = frozenset({"erasures", "tenants.tombstone_secret"})
 """Without its secret, no tombstone is found."""
 _REMOVED = "branches.absent"
-_MADE_ANEW = frozenset({"chatledger_version.database_id"})
-"""A migration makes it, so nothing is lost."""
+_MADE_ANEW = frozenset({"chatledger_version.database_id", *ADDED["0009"]})
+"""A migration makes them, so nothing is lost."""
 
 
 class Allowed(NamedTuple):

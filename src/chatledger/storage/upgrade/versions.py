@@ -23,7 +23,7 @@ from chatledger.storage.schema.columns import Moment
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS, create_view
 
-HEAD = "0008"
+HEAD = "0009"
 """The revision of these tables: the newest under migrations/versions."""
 VERSION_TABLE = "chatledger_version"
 

@@ -1065,6 +1065,35 @@ WHERE chatledger.runs.tenant_id = $1::VARCHAR COLLATE "C"
   AND chatledger.runs.thread_id = $2::VARCHAR COLLATE "C" AND chatledger.run_leases.attempt IS NOT NULL
   AND chatledger.runs.question_id IS NOT NULL;
 
+SELECT (
+  SELECT count(*) AS count_1
+  FROM (
+    SELECT $1::INTEGER AS anon_2
+    FROM chatledger.run_leases
+    WHERE chatledger.run_leases.tenant_id = $2::VARCHAR COLLATE "C"
+      AND chatledger.run_leases.thread_id != $3::VARCHAR COLLATE "C"
+      AND chatledger.run_leases.user_id = $4::VARCHAR COLLATE "C"
+    LIMIT $5::INTEGER
+  ) AS anon_1
+) AS user_answers,
+  (
+    SELECT count(*) AS count_2
+    FROM (
+      SELECT $6::INTEGER AS anon_4
+      FROM chatledger.run_leases
+      WHERE chatledger.run_leases.tenant_id = $2::VARCHAR COLLATE "C"
+        AND chatledger.run_leases.thread_id != $3::VARCHAR COLLATE "C"
+      LIMIT $7::INTEGER
+    ) AS anon_3
+  ) AS tenant_answers,
+  (
+    SELECT system_identifier || '/'
+      || (
+        SELECT oid FROM pg_database WHERE datname = current_database()
+      )
+    FROM pg_control_system()
+  ) AS database_id;
+
 INSERT INTO chatledger.runs (
   tenant_id, run_id, thread_id, agent, model, status, input, error, metadata, started_at, ended_at,
   question_id, branch, call_secret, attempts
@@ -1077,11 +1106,41 @@ VALUES (
 )
 ON CONFLICT DO NOTHING;
 
-INSERT INTO chatledger.run_leases (tenant_id, thread_id, run_id, agent, attempt, worker_id)
+INSERT INTO chatledger.run_leases (
+  tenant_id, thread_id, run_id, agent, attempt, worker_id, user_id, place, database_id
+)
 VALUES (
   $1::VARCHAR COLLATE "C", $2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C",
-  $5::INTEGER, $6::VARCHAR COLLATE "C"
+  $5::INTEGER, $6::VARCHAR COLLATE "C", $7::VARCHAR COLLATE "C", $8::INTEGER, $9::VARCHAR
 );
+
+SELECT (
+  SELECT count(*) AS count_1
+  FROM (
+    SELECT $1::INTEGER AS anon_2
+    FROM chatledger.run_leases
+    WHERE chatledger.run_leases.tenant_id = $2::VARCHAR COLLATE "C"
+      AND chatledger.run_leases.thread_id != $3::VARCHAR COLLATE "C" AND chatledger.run_leases.user_id IS NULL
+    LIMIT $4::INTEGER
+  ) AS anon_1
+) AS user_answers,
+  (
+    SELECT count(*) AS count_2
+    FROM (
+      SELECT $5::INTEGER AS anon_4
+      FROM chatledger.run_leases
+      WHERE chatledger.run_leases.tenant_id = $2::VARCHAR COLLATE "C"
+        AND chatledger.run_leases.thread_id != $3::VARCHAR COLLATE "C"
+      LIMIT $6::INTEGER
+    ) AS anon_3
+  ) AS tenant_answers,
+  (
+    SELECT system_identifier || '/'
+      || (
+        SELECT oid FROM pg_database WHERE datname = current_database()
+      )
+    FROM pg_control_system()
+  ) AS database_id;
 
 UPDATE chatledger.branches
 SET stamp=$1::BIGINT

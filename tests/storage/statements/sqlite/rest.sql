@@ -474,6 +474,30 @@ LEFT OUTER JOIN main.run_leases ON main.run_leases.tenant_id = main.runs.tenant_
 WHERE main.runs.tenant_id = ? AND main.runs.thread_id = ? AND main.run_leases.attempt IS NOT NULL
   AND main.runs.question_id IS NOT NULL;
 
+SELECT (
+  SELECT count(*) AS count_1
+  FROM (
+    SELECT ? AS anon_2
+    FROM main.run_leases
+    WHERE main.run_leases.tenant_id = ? AND main.run_leases.thread_id != ? AND main.run_leases.user_id = ?
+    LIMIT ?
+    OFFSET ?
+  ) AS anon_1
+) AS user_answers,
+  (
+    SELECT count(*) AS count_2
+    FROM (
+      SELECT ? AS anon_4
+      FROM main.run_leases
+      WHERE main.run_leases.tenant_id = ? AND main.run_leases.thread_id != ?
+      LIMIT ?
+      OFFSET ?
+    ) AS anon_3
+  ) AS tenant_answers,
+  (
+    SELECT database_id FROM chatledger_version
+  ) AS database_id;
+
 SELECT branch, seq, idx, target_branch, target_seq, message_id, body, digest
 FROM revisions
 WHERE tenant_id = :tenant AND thread_id = :thread AND message_id IN (SELECT value FROM json_each(:ids))
@@ -486,8 +510,34 @@ INSERT INTO main.runs (
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
-INSERT INTO main.run_leases (tenant_id, thread_id, run_id, agent, attempt, worker_id)
-VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO main.run_leases (
+  tenant_id, thread_id, run_id, agent, attempt, worker_id, user_id, place, database_id
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+SELECT (
+  SELECT count(*) AS count_1
+  FROM (
+    SELECT ? AS anon_2
+    FROM main.run_leases
+    WHERE main.run_leases.tenant_id = ? AND main.run_leases.thread_id != ? AND main.run_leases.user_id IS NULL
+    LIMIT ?
+    OFFSET ?
+  ) AS anon_1
+) AS user_answers,
+  (
+    SELECT count(*) AS count_2
+    FROM (
+      SELECT ? AS anon_4
+      FROM main.run_leases
+      WHERE main.run_leases.tenant_id = ? AND main.run_leases.thread_id != ?
+      LIMIT ?
+      OFFSET ?
+    ) AS anon_3
+  ) AS tenant_answers,
+  (
+    SELECT database_id FROM chatledger_version
+  ) AS database_id;
 
 UPDATE main.branches
 SET stamp=?
