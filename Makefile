@@ -129,16 +129,16 @@ test-copy: $(READY)  ## Copy 200 random ledgers and a million messages there and
 	$(BIN)/python -m tests.transfer.copy.large
 
 test-partitioned: $(READY)  ## Run the SHARE (0/1, all) of the storage suite on PostgreSQL that is hash-partitioned by tenant
-	CHATLEDGER_TEST_PARTITIONS=4 $(MODE) -m postgresql tests/storage tests/reports
+	CHATLEDGER_TEST_PARTITIONS=4 $(MODE) -m postgresql tests/storage tests/answers tests/reports
 
-DISTRIBUTED = CHATLEDGER_TEST_DISTRIBUTED=1 $(MODE) -m 'postgresql and not one_statement'
+DISTRIBUTED = CHATLEDGER_TEST_DISTRIBUTED=1 $(MODE) -m 'postgresql and not one_statement and not one_server'
 test-distributed: $(READY)  ## Run the SHARE of the storage suite on plain and on partitioned PostgreSQL, one table a statement, and of the commands and the server
-	$(DISTRIBUTED) tests/storage tests/reports tests/faults/test_machine.py
-	CHATLEDGER_TEST_PARTITIONS=4 $(DISTRIBUTED) tests/storage tests/reports
+	$(DISTRIBUTED) tests/storage tests/answers tests/reports tests/faults/test_machine.py
+	CHATLEDGER_TEST_PARTITIONS=4 $(DISTRIBUTED) tests/storage tests/answers tests/reports
 	$(DISTRIBUTED) tests/cli tests/server
 
 test-encrypted: $(READY)  ## Run the SHARE of the storage suite on ledgers that encrypt
-	CHATLEDGER_TEST_KEYS=1 $(MODE) -m 'not plain' tests/storage tests/reports tests/faults/test_machine.py
+	CHATLEDGER_TEST_KEYS=1 $(MODE) -m 'not plain' tests/storage tests/answers tests/reports tests/faults/test_machine.py
 
 plans: $(READY)  ## Compare the plans of the reads that must not grow, on 50,000 threads, with the files; WRITE=--write writes these
 	$(BIN)/python -m tests.storage.statements.plans $(WRITE)

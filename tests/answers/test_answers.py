@@ -73,6 +73,14 @@ async def test_an_answer_is_followed_to_its_end(ledger: Ledger) -> None:
         assert [change.seq async for change in changes if change.kind == "appended"] == [2, 3, 4]
 
 
+async def test_a_follower_of_an_answer_that_ended_without_a_word_is_told_its_end(ledger: Ledger) -> None:
+    answer = await ledger.answers.start("t", "Tokyo?", agent="weather", create=True)
+    await ledger.answers.stop(answer.run.run_id)
+    async with asyncio.timeout(30):
+        told = [(change.kind, change.run_id, change.status) async for change in answer.follow()]
+    assert told == [("run", answer.run.run_id, "cancelled")]
+
+
 async def test_a_follower_that_is_cancelled_again_and_again_leaves_no_task(ledger: Ledger) -> None:
     answer = await ledger.answers.start("t", "Tokyo?", agent="weather", create=True)
     before = asyncio.all_tasks()

@@ -114,6 +114,7 @@ async def look_of(ledger: Ledger, tenant: str | None = None, most: int = 20) -> 
     return await scope_of(ledger).read(read, snapshot=True)
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("worker", ["", "dead"])
 async def test_nobody_waits_behind_another_users_answers(database: Database, worker: str) -> None:
     async with database.open() as ledger:

@@ -71,6 +71,7 @@ async def approve(database: Database, run_id: str) -> None:
         await ledger.answers.resume(run_id, approve=["call-0"])
 
 
+@pytest.mark.one_server
 async def test_no_tool_runs_in_the_copy(database: Database, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     runs, here, there = await leave_open(database), Tools(), Tools()
     async with saved(database, request, tmp_path) as copied:
@@ -89,6 +90,7 @@ async def test_an_answer_of_an_unknown_database_goes_on(database: Database) -> N
     assert await ends(database, runs, Tools()) == dict.fromkeys(THREADS, ("completed", None))
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("tenant", ["acme"])
 async def test_a_worker_of_one_tenant_ends_its_own_only(database: Database, tenant: str) -> None:
     async with database.open() as ledger:

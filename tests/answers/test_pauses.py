@@ -65,6 +65,8 @@ async def test_a_follower_sees_the_pause(ledger: Ledger) -> None:
             async for change in changes:
                 if change.kind == "run":
                     told.append((change.run_id, change.status))
+                    waiting = {"call-0": "costs call-0"} if change.status == "paused" else None
+                    assert change.waiting == waiting
                 if told and told[-1][1] == "paused":
                     await ledger.answers.resume(answer.run.run_id, refuse=["call-0"])
                 if told and told[-1][1] == "completed":

@@ -136,6 +136,7 @@ async def test_a_stored_message_sets_the_count_back(database: Database) -> None:
         await ledger.answers.stop(answer.run.run_id)
 
 
+@pytest.mark.one_server
 async def test_a_worker_serves_every_tenant(database: Database) -> None:
     async with database.open() as ledger:
         names = [f"tenant {number}" for number in range(5)]
@@ -165,6 +166,7 @@ async def test_a_tenant_without_keys_stalls_nobody(database: Database) -> None:
                 assert (await soon(one.wait())).status == "completed"
 
 
+@pytest.mark.one_server
 async def test_a_look_that_finds_nothing_writes_nothing(database: Database) -> None:
     async with database.open() as ledger:
         await ledger.threads.create("t")

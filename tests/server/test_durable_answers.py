@@ -52,9 +52,9 @@ Event = tuple[str, str, dict[str, Any]]
 
 
 async def events_of(
-    client: httpx.AsyncClient, run_id: str, last: str | None = None, *, most: int = 10**6
+    client: httpx.AsyncClient, run_id: str, last: str | None = None, *, most: int = 10**6, until: str = ""
 ) -> list[Event]:
-    """The id, the kind and the data of each event, until the server ends the stream."""
+    """The id, the kind and the data of each event, until the server ends the stream, or the run has the status."""
     events: list[Event] = []
     headers = {} if last is None else {"Last-Event-ID": last}
     async with client.stream("GET", f"/v1/answers/{run_id}/events", headers=headers) as response:
@@ -67,7 +67,7 @@ async def events_of(
             elif "data" in fields:
                 events.append((fields["id"], fields["event"], json.loads(fields["data"])))
                 fields = {}
-                if len(events) >= most:
+                if len(events) >= most or events[-1][2].get("status") == until:
                     break
     return events
 
@@ -99,6 +99,11 @@ async def test_a_client_asks_follows_approves_and_reads_the_answer_to_its_end(le
         assert json_of(await ada.get(f"/v1/answers/{run_id}"))["waiting"] == {"call-0": "costs 30 EUR"}
         live = json_of(await ada.post("/v1/threads/t/answers", json={"question": "Hello?"}), 409)
         assert (live["type"], live["run_id"], live["until"]) == ("urn:chatledger:RunLive", run_id, None)
+        paused = (await events_of(ada, run_id, until="paused"))[-1]
+        assert paused[1:] == (
+            "run",
+            {"seq": 2, "run_id": run_id, "status": "paused", "waiting": {"call-0": "costs 30 EUR"}},
+        )
         assert not following.done()  # a pause is no end
         resumed = json_of(await admin.post(f"/v1/answers/{run_id}/resume", json={"approve": ["call-0"]}))
         assert resumed["waiting"] == {}

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
-from chatledger.answers.pause import Resumption, decisions_of, resume
+from chatledger.answers.pause import Resumption, resume, waiting_calls
 from chatledger.answers.start import Beginning, start_answer
 from chatledger.answers.stop import stop_answer
 from chatledger.answers.stored import NOBODY, StoredAnswer, find_answer
@@ -27,6 +27,7 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.follow.follow_cursor import read_start
 from chatledger.storage.follow.follower import changes_until_now
+from chatledger.storage.follow.reported import Reported
 from chatledger.storage.history.places import MESSAGE, At, read_place
 from chatledger.storage.history.window_request import Window
 from chatledger.storage.repositories.find import get_message
@@ -200,8 +201,7 @@ async def _shown(scope: Scope, stored: StoredAnswer, question: ChatMessage, *, r
     mark = write_mark(thread, stored.branch, question.seq or 0, 0)
     waiting: Mapping[str, str | None] = {}
     if stored.paused_at is not None:
-        decisions = await scope.read(lambda sql: decisions_of(sql, scope.tenant, stored))
-        waiting = {call.call_id or "": call.pending_reason for call in decisions if call.decision is None}
+        waiting = await scope.read(lambda sql: waiting_calls(sql, scope.tenant, *stored.names))
     return Answer(scope, stored.run, question, mark, replayed, waiting)
 
 
@@ -246,7 +246,8 @@ async def follow_run(
         await asyncio.gather(*tasks, return_exceptions=True)  # a web server may cancel this too; then they end alone
         await changes.aclose()
     window = Window.of(scope.tenant, run.thread_id)
-    async with aclosing(changes_until_now(scope, window, read_start(cursor, window.thread), deltas)) as rest:
+    reported = Reported().naming(encode_key(run.run_id, "run_id")) if deltas else None  # no message may name it
+    async with aclosing(changes_until_now(scope, window, read_start(cursor, window.thread), reported)) as rest:
         async for change in rest:
             yield change
 

@@ -60,8 +60,14 @@ class Decision:
 _KEY = ("branch", "seq", "idx")
 
 
-def decisions_of(sql: ReadSql, tenant: Tenant, answer: StoredAnswer) -> list[Decision]:
-    """Reads the decisions about an answer, in the order of its calls. Raises DamagedCell and EncryptionError."""
+def waiting_calls(sql: ReadSql, tenant: Tenant, thread_id: str, run_id: str) -> dict[str, str | None]:
+    """Reads the calls for which a paused run waits: the reason of each, by its id. Raises as `decisions_of`."""
+    decisions = decisions_of(sql, tenant, thread_id, run_id)
+    return {call.call_id or "": call.pending_reason for call in decisions if call.decision is None}
+
+
+def decisions_of(sql: ReadSql, tenant: Tenant, thread_id: str, run_id: str) -> list[Decision]:
+    """Reads the decisions about a run, in the order of its calls. Raises DamagedCell and EncryptionError."""
     table = run_decisions
     of_call = and_(*(tool_calls.c[name] == table.c[name] for name in ("tenant_id", "thread_id", *_KEY)))
     of_message = and_(*(messages.c[name] == table.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
@@ -69,18 +75,15 @@ def decisions_of(sql: ReadSql, tenant: Tenant, answer: StoredAnswer) -> list[Dec
         select(table, tool_calls.c.call_id, messages.c.revision.label("now"), messages.c.seq.label("stored"))
         .outerjoin(tool_calls, of_call)
         .outerjoin(messages, of_message)
-        .where(*_of_run(tenant, answer))
+        .where(*_of_run(tenant, thread_id, run_id))
         .order_by(*(table.c[name] for name in _KEY))
     )
     return [_to_decision(tenant, row) for row in sql.execute(statement).mappings()]
 
 
-def _of_run(tenant: Tenant, answer: StoredAnswer) -> list[Any]:
-    return [
-        run_decisions.c.tenant_id == tenant.name,
-        run_decisions.c.thread_id == answer.run.thread_id,
-        run_decisions.c.run_id == answer.run.run_id,
-    ]
+def _of_run(tenant: Tenant, thread_id: str, run_id: str) -> list[Any]:
+    own = {"tenant_id": tenant.name, "thread_id": thread_id, "run_id": run_id}
+    return [run_decisions.c[name] == value for name, value in own.items()]
 
 
 def _to_decision(tenant: Tenant, row: Any) -> Decision:
@@ -114,7 +117,9 @@ def pause(sql: WriteSql, terms: Terms, answer: StoredAnswer, waiting: Sequence[P
     if not waiting:
         return False
     for call in waiting:
-        sql.execute(run_decisions.delete().where(*_of_run(tenant, answer), *_at(call.place)))  # of an earlier pause
+        sql.execute(
+            run_decisions.delete().where(*_of_run(tenant, *answer.names), *_at(call.place))
+        )  # of an earlier pause
         key = {
             "thread_id": answer.run.thread_id,
             "run_id": answer.run.run_id,
@@ -144,7 +149,7 @@ def _at(place: Place) -> list[Any]:
 def begin_call(sql: WriteSql, tenant: Tenant, answer: StoredAnswer, place: Place) -> None:
     """Note that the attempt runs an approved call now. Raises RunLost, and the call is not run then."""
     hold_lease(sql, tenant, answer)
-    own = and_(*_of_run(tenant, answer), *_at(place))
+    own = and_(*_of_run(tenant, *answer.names), *_at(place))
     sql.execute(update(run_decisions).where(own).values(begun_at=clock(sql)))
 
 
@@ -190,7 +195,7 @@ def resume(sql: WriteSql, terms: Terms, run_id: str, resumption: Resumption) -> 
     answer = find_answer(sql, tenant, run_id) or answer
     if answer.paused_at is not None:
         hold_lease(sql, tenant, answer)
-    of_call = {call.call_id: call for call in decisions_of(sql, tenant, answer) if call.call_id is not None}
+    of_call = {call.call_id: call for call in decisions_of(sql, tenant, *answer.names) if call.call_id is not None}
     for call_id, (decision, reason) in resumption.decisions().items():
         earlier = of_call.get(call_id)
         if earlier is None:
@@ -203,7 +208,7 @@ def resume(sql: WriteSql, terms: Terms, run_id: str, resumption: Resumption) -> 
     tip = preflight(sql, request, lock=True).tip
     still_open = set() if tip is None else {(call.branch, call.seq, call.idx) for call in tip.open_calls}
     undecided = [
-        call for call in decisions_of(sql, tenant, answer) if call.decision is None and call.place in still_open
+        call for call in decisions_of(sql, tenant, *answer.names) if call.decision is None and call.place in still_open
     ]
     if undecided:
         return answer
@@ -237,7 +242,7 @@ def _decide(
         decided = {"decision": decision, "reason": reason, "author": terms.tenant.user_id}
         key = {"thread_id": answer.run.thread_id, "run_id": run_id, **dict(zip(_KEY, earlier.place, strict=True))}
         values = encrypt_values(terms.tenant, run_decisions, decided, **key)
-        own = and_(*_of_run(terms.tenant, answer), *_at(earlier.place))
+        own = and_(*_of_run(terms.tenant, *answer.names), *_at(earlier.place))
         sql.execute(update(run_decisions).where(own).values(**values, decided_at=clock(sql)))
 
 

@@ -48,6 +48,11 @@ class StoredAnswer:
         return self.attempt is not None
 
     @property
+    def names(self) -> tuple[str, str]:
+        """Its thread and its run."""
+        return self.run.thread_id, self.run.run_id
+
+    @property
     def fence(self) -> Fence:
         worker = encode_key(self.worker_id, "worker_id") if self.worker_id else NOBODY
         run = encode_key(self.run.run_id, "run_id")

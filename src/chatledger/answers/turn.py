@@ -259,7 +259,7 @@ class Turn:
         begun = self._answer.tools_of == message_id
         decisions: dict[Place, Decision] = {}
         if begun:
-            decided = await self._scope.read(lambda sql: decisions_of(sql, self._scope.tenant, self._answer))
+            decided = await self._scope.read(lambda sql: decisions_of(sql, self._scope.tenant, *self._answer.names))
             decisions = {call.place: call for call in decided}
         else:
             await self._scope.write(lambda sql: begin_tools(sql, self._scope.tenant, self._answer, message_id))

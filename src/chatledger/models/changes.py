@@ -109,6 +109,8 @@ class ThreadChange(Model):
     """The run, for `run`."""
     status: RunStatus | Literal["paused"] | None = None
     """Whether that run is running, is an answer that waits for `answers.resume`, or how it ended."""
+    waiting: dict[str, str | None] | None = None
+    """The calls for which a paused run waited when the change was read: the reason of each, by its id."""
 
 
 ErasureKind: TypeAlias = Literal["thread", "user", "tenant"]

@@ -70,6 +70,7 @@ def _in_short(change: ThreadChange) -> dict[str, Any]:
         fields["message_id"] = change.message_id
     if change.kind == "run":
         fields |= {"run_id": change.run_id, "status": change.status}
+        fields |= {} if change.waiting is None else {"waiting": change.waiting}
     if change.message is not None:
         fields["message"] = change.message if change.pieces is None else _filled(change.message)
     if change.pieces is not None:

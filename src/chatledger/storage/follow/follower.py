@@ -27,6 +27,7 @@ from typing import Any
 
 from sqlalchemy import and_, select
 
+from chatledger.annexes import load
 from chatledger.errors import InvalidCursor, StorageError, ThreadNotFound
 from chatledger.models import ChatMessage, ThreadChange, ThreadChangeKind
 from chatledger.rules import Lease
@@ -87,10 +88,10 @@ async def follow(
 
 
 async def changes_until_now(
-    scope: Scope, window: Window, start: Position | Read | None, deltas: bool
+    scope: Scope, window: Window, start: Position | Read | None, reported: Reported | None
 ) -> AsyncGenerator[ThreadChange, None]:
     """The changes that have happened. Raises as `follow`."""
-    at, reported, more = start, Reported() if deltas else None, True
+    at, more = start, True
     while more:
         look, _ = await _read(scope, window, at, reported)
         for change in look.changes:
@@ -391,7 +392,11 @@ def _tell_states(sql: WriteSql, look: Look, active: _Branch) -> None:
         look.lease_left = active.lease.left.total_seconds()
     look.reported, runs = look_at_runs(sql, look.window, active.path, reported)
     for run, status in runs:
-        look.tell("run", look.at, seq=look.at.version, run_id=decode_text(run), status=status)
+        run_id, waiting = decode_text(run), None
+        if status == "paused":
+            waiting_calls = load("chatledger.answers.pause:waiting_calls", "a paused run")
+            waiting = waiting_calls(sql, look.window.tenant, look.window.thread_id, run_id)
+        look.tell("run", look.at, seq=look.at.version, run_id=run_id, status=status, waiting=waiting)
     look.state = (*look.state[:3], look.reported.statuses)
 
 
