@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import chain
+
 import pytest
 
 from chatledger import Ledger
+from chatledger.answers.live import list_live
+from chatledger.repositories import scope_of
 from tests.answers.agents import Model, Tools, agent_of
 from tests.answers.test_answers import soon, texts
 from tests.answers.test_pauses import asking
@@ -57,3 +62,51 @@ async def test_an_answer_is_stopped(database: Database, run_id: str) -> None:
 def test_a_reason_is_about_a_refusal(database: Database) -> None:
     done = chatledger("runs", "resume", "r", "--approve", "c", "--reason", "?", url=database.url)
     assert (done.code, "add --refuse CALL" in done.err) == (2, True)
+
+
+async def test_live_answers_are_listed_with_who_works_on_them(database: Database, run_id: str) -> None:
+    async with Ledger.open(database.url) as ledger:
+        other = await ledger.user("ada").answers.start("a", "Lima?", agent="weather", create=True)
+        done = await ledger.answers.start("b", "Rome?", agent="weather", create=True)
+        await ledger.answers.stop(done.run.run_id)
+        async with ledger.answers.serve({"guide": agent_of(Model(gate=asyncio.Event(), calls=0))}):
+            held = await ledger.answers.start("c", "Oslo?", agent="guide", create=True)
+            listed = await asyncio.to_thread(chatledger, "runs", "list", "--live", "--json", url=database.url)
+            shown = await asyncio.to_thread(chatledger, "runs", "list", "--live", url=database.url)
+    waiting = {"call-0": "costs call-0", "call-1": "costs call-1"}
+    names = ("state", "user_id", "attempt", "waiting")
+    assert {one["run_id"]: tuple([one[name] for name in names]) for one in listed.json["items"]} == {
+        run_id: ("paused", None, 1, waiting),
+        other.run.run_id: ("left", "ada", 0, {}),
+        held.run.run_id: ("working", None, 1, {}),
+    }
+    assert "waits for call-0, call-1" in shown.out
+    assert "working" in shown.out
+    alone = chatledger("runs", "list", "--live", "--thread", "a", "--json", url=database.url)
+    assert [one["run_id"] for one in alone.json["items"]] == [other.run.run_id]
+    refused = chatledger("runs", "list", "--live", "--status", "failed", url=database.url)
+    assert (refused.code, "leave --status out" in refused.err) == (2, True)
+
+
+async def test_live_answers_come_in_pages_and_a_user_sees_its_own(database: Database) -> None:
+    async with Ledger.open(database.url) as ledger:
+        answers = [
+            await ledger.user(user).answers.start(f"{user}-{n}", "?", agent="weather", create=True)
+            for user in ("ada", "bob")
+            for n in range(13)
+        ]
+        pages: list[list[str]] = []
+        cursor = None
+        while not pages or cursor is not None:
+            more = () if cursor is None else ("--cursor", cursor)
+            page = await asyncio.to_thread(
+                chatledger, "runs", "list", "--live", "--limit", 10, "--json", *more, url=database.url
+            )
+            pages.append([one["run_id"] for one in page.json["items"]])
+            cursor = page.json["next_cursor"]
+        assert [len(page) for page in pages] == [10, 10, 6]
+        assert sorted(chain(*pages)) == sorted(answer.run.run_id for answer in answers)
+        of_ada = await list_live(scope_of(ledger.user("ada")), None, 50, None)
+        assert {one.user_id for one in of_ada} == {"ada"}
+        assert len(of_ada.items) == 13
+        assert not (await list_live(scope_of(ledger.tenant("other")), None, 50, None)).items

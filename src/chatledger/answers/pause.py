@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import and_, null, select, update
+from sqlalchemy import ColumnElement, and_, null, select, tuple_, update
 
 from chatledger.answers.stored import (
     NOBODY,
@@ -62,12 +62,28 @@ _KEY = ("branch", "seq", "idx")
 
 def waiting_calls(sql: ReadSql, tenant: Tenant, thread_id: str, run_id: str) -> dict[str, str | None]:
     """Reads the calls for which a paused run waits: the reason of each, by its id. Raises as `decisions_of`."""
-    decisions = decisions_of(sql, tenant, thread_id, run_id)
-    return {call.call_id or "": call.pending_reason for call in decisions if call.decision is None}
+    return waiting_calls_of(sql, tenant, [(thread_id, run_id)]).get(run_id, {})
+
+
+def waiting_calls_of(
+    sql: ReadSql, tenant: Tenant, answers: Sequence[tuple[str, str]]
+) -> dict[str, dict[str, str | None]]:
+    """The same of several runs, each with its thread, by the run."""
+    key = tuple_(run_decisions.c.thread_id, run_decisions.c.run_id)
+    waiting: dict[str, dict[str, str | None]] = {}
+    for run_id, call in _read_decisions(sql, tenant, key.in_(answers)):
+        if call.decision is None:
+            waiting.setdefault(run_id, {})[call.call_id or ""] = call.pending_reason
+    return waiting
 
 
 def decisions_of(sql: ReadSql, tenant: Tenant, thread_id: str, run_id: str) -> list[Decision]:
     """Reads the decisions about a run, in the order of its calls. Raises DamagedCell and EncryptionError."""
+    return [call for _, call in _read_decisions(sql, tenant, and_(*_of_run(tenant, thread_id, run_id)))]
+
+
+def _read_decisions(sql: ReadSql, tenant: Tenant, wanted: ColumnElement[bool]) -> list[tuple[str, Decision]]:
+    """The decisions, each with its run."""
     table = run_decisions
     of_call = and_(*(tool_calls.c[name] == table.c[name] for name in ("tenant_id", "thread_id", *_KEY)))
     of_message = and_(*(messages.c[name] == table.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
@@ -75,10 +91,10 @@ def decisions_of(sql: ReadSql, tenant: Tenant, thread_id: str, run_id: str) -> l
         select(table, tool_calls.c.call_id, messages.c.revision.label("now"), messages.c.seq.label("stored"))
         .outerjoin(tool_calls, of_call)
         .outerjoin(messages, of_message)
-        .where(*_of_run(tenant, thread_id, run_id))
-        .order_by(*(table.c[name] for name in _KEY))
+        .where(table.c.tenant_id == tenant.name, wanted)
+        .order_by(*(table.c[name] for name in ("thread_id", "run_id", *_KEY)))
     )
-    return [_to_decision(tenant, row) for row in sql.execute(statement).mappings()]
+    return [(row["run_id"], _to_decision(tenant, row)) for row in sql.execute(statement).mappings()]
 
 
 def _of_run(tenant: Tenant, thread_id: str, run_id: str) -> list[Any]:

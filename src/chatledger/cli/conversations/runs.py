@@ -14,8 +14,9 @@ from chatledger.cli.output import moment, plural, print_json, print_list, print_
 from chatledger.errors import RunNotFound
 
 if TYPE_CHECKING:
+    from chatledger.answers.live import LiveAnswer
     from chatledger.ledger import Ledger
-    from chatledger.models import Run
+    from chatledger.models import Page, Run
 
 app = typer.Typer(
     help="List, show, stop, resume and delete runs, and sum their usage.", no_args_is_help=True, rich_markup_mode=None
@@ -29,6 +30,9 @@ def list_runs(
         Literal["running", "completed", "failed", "cancelled"] | None,
         typer.Option("--status", help="Only runs with this status."),
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Only answers that have not ended: working, paused, or left.")
+    ] = False,
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = None,
@@ -45,6 +49,8 @@ def list_runs(
 
     async def work(ledger: Ledger) -> int:
         chosen = await chosen_thread(ledger, thread)
+        if live:
+            return await _list_live(ledger, chosen, limit, cursor, as_json=as_json)
         page = await ledger.runs.list(thread_id=chosen, status=status, limit=limit, cursor=cursor)
         if as_json:
             print_list([listed.model_dump() for listed in page], page.next_cursor)
@@ -64,7 +70,43 @@ def list_runs(
             print_page(("run", "thread", "agent", "model", "status", "tokens", "started"), rows, page, "no runs")
         return say_damaged(page.damaged)
 
+    if live and status is not None:
+        run(_both_live_and_status, debug=debug)
     with_ledger(url, tenant, work, debug=debug)
+
+
+def _both_live_and_status() -> int:
+    raise UsageError("--live lists running answers only; leave --status out")
+
+
+async def _list_live(ledger: Ledger, thread: str | None, limit: int, cursor: str | None, *, as_json: bool) -> int:
+    from chatledger.annexes import load
+    from chatledger.repositories import scope_of
+
+    list_live = load("chatledger.answers.live:list_live", "runs list --live")
+    page: Page[LiveAnswer] = await list_live(scope_of(ledger), thread, limit, cursor)
+    if as_json:
+        print_list([answer.run.model_dump() | _of_lease(answer) for answer in page], page.next_cursor)
+    else:
+        rows = [
+            (
+                answer.run.run_id,
+                answer.run.thread_id,
+                answer.user_id,
+                answer.run.agent,
+                short(f"waits for {', '.join(answer.waiting)}", 60) if answer.state == "paused" else answer.state,
+                answer.attempt,
+                moment(answer.run.started_at),
+            )
+            for answer in page
+        ]
+        print_page(("run", "thread", "user", "agent", "state", "attempt", "started"), rows, page, "no live answers")
+    return say_damaged(page.damaged)
+
+
+def _of_lease(answer: LiveAnswer) -> dict[str, object]:
+    own = ("user_id", "attempt", "state")
+    return {**{name: getattr(answer, name) for name in own}, "waiting": dict(answer.waiting)}
 
 
 @app.command("show")
