@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,7 +14,6 @@ from chatledger.cli.output import moment, plural, print_json, print_list, print_
 from chatledger.errors import RunNotFound
 
 if TYPE_CHECKING:
-    from chatledger.answers.live import LiveAnswer
     from chatledger.ledger import Ledger
     from chatledger.models import Page, Run
 
@@ -84,7 +83,7 @@ async def _list_live(ledger: Ledger, thread: str | None, limit: int, cursor: str
     from chatledger.repositories import scope_of
 
     list_live = load("chatledger.answers.live:list_live", "runs list --live")
-    page: Page[LiveAnswer] = await list_live(scope_of(ledger), thread, limit, cursor)
+    page: Page[Any] = await list_live(scope_of(ledger), thread, limit, cursor)
     if as_json:
         print_list([answer.run.model_dump() | _of_lease(answer) for answer in page], page.next_cursor)
     else:
@@ -104,7 +103,7 @@ async def _list_live(ledger: Ledger, thread: str | None, limit: int, cursor: str
     return say_damaged(page.damaged)
 
 
-def _of_lease(answer: LiveAnswer) -> dict[str, object]:
+def _of_lease(answer: Any) -> dict[str, object]:
     own = ("user_id", "attempt", "state")
     return {**{name: getattr(answer, name) for name in own}, "waiting": dict(answer.waiting)}
 
