@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,15 +25,19 @@ import asyncpg
 
 from chatledger import Ledger, Newest, PostgreSQL
 from chatledger.admin import migrate
+from chatledger.answers.live import list_live
 from chatledger.repositories import scope_of
 from chatledger.storage.repositories.branches import fork_at
+from tests.answers.agents import Model, agent_of
 from tests.checks import findings_of
 from tests.conversations import turn
 from tests.faults.writer import assert_whole
 from tests.postgres import UNPRIVILEGED, free_port, server
 from tests.programs import find_or_install
 
-PROCESSES, TASKS, TURNS, SERVERS = 2, 16, 12, 4
+PROCESSES, TASKS, TURNS, ANSWERS, SERVERS = 2, 16, 12, 3, 4
+LEASE = 2.0
+ANSWERED = ["user", "assistant", "tool", "assistant"]
 
 
 def main() -> int:
@@ -50,8 +55,9 @@ def main() -> int:
         codes = [process.wait() for process in processes]
         assert codes == [0] * PROCESSES, codes
         asyncio.run(judge(direct, url))
-        turns = PROCESSES * TASKS * TURNS
-        print(f"{turns} turns in {time.perf_counter() - started:.1f} s, no error, nothing left in {SERVERS} sessions")
+        turns, answers = PROCESSES * TASKS * TURNS, PROCESSES * TASKS * ANSWERS
+        took = time.perf_counter() - started
+        print(f"{turns} turns and {answers} answers in {took:.1f} s, no error, nothing left in {SERVERS} sessions")
     return 0
 
 
@@ -100,10 +106,24 @@ async def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 async def work(url: str, name: str) -> None:
-    """The work of one process: each task writes to its own thread, and to one that all tasks share."""
-    async with Ledger.open(url, postgresql=PostgreSQL(pooler="transaction")) as ledger:
+    """The work of one process: each task writes to its own thread, and to one that all tasks share, and asks an agent
+    that both processes run.
+    """
+    async with (
+        Ledger.open(url, postgresql=PostgreSQL(pooler="transaction")) as ledger,
+        ledger.answers.serve({"weather": agent_of(Model())}, lease=LEASE),
+    ):
         await ledger.threads.create("shared", exist_ok=True)
-        await asyncio.gather(*(converse(ledger, f"{name}-{number}") for number in range(TASKS)))
+        names = [f"{name}-{number}" for number in range(TASKS)]
+        await asyncio.gather(*map(partial(converse, ledger), names), *map(partial(ask, ledger), names))
+
+
+async def ask(ledger: Ledger, name: str) -> None:
+    for number in range(ANSWERS):
+        answer = await ledger.answers.start(
+            f"answers {name}", "Tokyo?", agent="weather", idempotency_key=str(number), create=True
+        )
+        assert (await answer.wait()).status == "completed"
 
 
 async def converse(ledger: Ledger, name: str) -> None:
@@ -127,6 +147,9 @@ async def judge(direct: str, url: str) -> None:
         assert history.last_seq == 5 * PROCESSES * TASKS * TURNS
         assert_whole(history.messages, [])
         assert await findings_of(ledger, "shared") == []
+        for thread in [f"answers p{process}-{task}" for process in range(PROCESSES) for task in range(TASKS)]:
+            assert [message.role for message in await ledger.messages.history(thread)] == ANSWERED * ANSWERS
+        assert not (await list_live(scope_of(ledger), None, 1, None)).items
     sessions = [await asyncpg.connect(url, statement_cache_size=0) for _ in range(SERVERS)]
     for session in sessions:  # each in an open transaction has a server connection to itself
         await session.execute("BEGIN")
