@@ -90,6 +90,18 @@ async def test_an_answer_of_an_unknown_database_goes_on(database: Database) -> N
     assert await ends(database, runs, Tools()) == dict.fromkeys(THREADS, ("completed", None))
 
 
+async def test_an_answer_without_a_lease_is_stopped(database: Database) -> None:
+    """A copy that keeps open runs has none."""
+    runs = await leave_open(database)
+    await query(database, "DELETE FROM run_leases")
+    async with database.open() as ledger:
+        for run_id in runs.values():
+            stopped = await ledger.answers.stop(run_id)
+            assert (stopped.status, stopped.error) == ("cancelled", "stopped")
+            assert await ledger.answers.stop(run_id) == await ledger.runs.get(run_id)
+        assert [checked.findings async for checked in ledger.check()] == [[]] * len(runs)
+
+
 @pytest.mark.one_server
 @pytest.mark.parametrize("tenant", ["acme"])
 async def test_a_worker_of_one_tenant_ends_its_own_only(database: Database, tenant: str) -> None:

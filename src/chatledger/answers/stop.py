@@ -31,13 +31,18 @@ def stop_answer(sql: WriteSql, terms: Terms, run_id: str, reason: str = STOPPED)
     answer = find_answer(sql, terms.tenant, run_id)
     if answer is None:
         raise RunNotFound(run_id)
-    if not answer.is_open:
+    if not _may_end(answer):
         return answer.run
     hold_branch(sql, terms.tenant, answer)
     answer = find_answer(sql, terms.tenant, run_id)  # as whoever held the branch left it
     if answer is None:
         raise RunNotFound(run_id)
-    return end_at_once(sql, terms, answer, "cancelled", reason) if answer.is_open else answer.run
+    return end_at_once(sql, terms, answer, "cancelled", reason) if _may_end(answer) else answer.run
+
+
+def _may_end(answer: StoredAnswer) -> bool:
+    """A copy of a database has open runs without leases, if it was asked to keep them: nobody else can end these."""
+    return answer.is_open or answer.run.status == "running"
 
 
 def end_at_once(sql: WriteSql, terms: Terms, answer: StoredAnswer, status: Ending, error: str) -> Run:
