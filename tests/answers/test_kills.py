@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import pytest
 
@@ -14,6 +15,7 @@ from chatledger import Ledger
 from tests.answers.service import WORDS
 from tests.answers.test_answers import soon, texts
 from tests.conftest import Database
+from tests.storage.raw import query
 
 LEASE = 1.0
 TEXT = "".join(WORDS)
@@ -62,6 +64,46 @@ async def test_another_process_goes_on_with_the_text(database: Database, ledger:
     assert run.status == "completed"
     assert await texts(ledger) == [("user", "Words, please.", "complete"), ("assistant", TEXT, "complete")]
     assert [checked.findings async for checked in ledger.check()] == [[]]
+
+
+async def put_to_sleep(process: asyncio.subprocess.Process, database: Database) -> None:
+    """Where it is in no transaction: it would hold its locks in its sleep, and the database would end that."""
+    for _ in range(200):
+        process.send_signal(signal.SIGSTOP)
+        if not await _has_transactions(database):
+            return
+        process.send_signal(signal.SIGCONT)
+        await asyncio.sleep(0.02)
+    raise AssertionError("it is in a transaction each time")
+
+
+async def _has_transactions(database: Database) -> bool:
+    if database.kind == "postgresql":
+        busy = "state <> 'idle' AND datname = current_database() AND pid <> pg_backend_pid()"
+        return await query(database, f"SELECT count(*) FROM pg_stat_activity WHERE {busy}") != [(0,)]
+    with closing(sqlite3.connect(database.url, timeout=0, isolation_level=None)) as file:
+        try:
+            file.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        return False
+
+
+@pytest.mark.plain
+async def test_a_process_that_slept_through_its_lease_writes_nothing_more(database: Database, ledger: Ledger) -> None:
+    async with serving(database) as sleeper:
+        answer = await ledger.answers.start("t", "Words, please.", agent="anew", create=True)
+        await until(sleeper, "word 5 ")
+        await put_to_sleep(sleeper, database)
+        async with serving(database) as other:
+            await until(other, "word 1 ")
+            sleeper.send_signal(signal.SIGCONT)
+            assert (await soon(answer.wait())).status == "completed"
+        next_one = await ledger.answers.start("u", "Words, please.", agent="anew", create=True)
+        assert (await soon(next_one.wait())).status == "completed"  # by the one that slept
+    expected = [("user", "Words, please.", "complete"), ("assistant", TEXT, "complete")]
+    assert await texts(ledger, "t") == await texts(ledger, "u") == expected
+    assert [checked.findings async for checked in ledger.check()] == [[], []]
 
 
 @pytest.mark.plain
