@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 
 import pytest
 
 from chatledger import Ledger
+from chatledger.admin import migrate
+from chatledger.answers import Call
+from tests.answers.agents import Model, Tools, agent_of
 from tests.answers.service import WORDS
 from tests.answers.test_answers import soon, texts
 from tests.conftest import Database
+from tests.faults.kills import _kill_all
+from tests.postgres import Server, own_server
 from tests.storage.raw import query
 
 LEASE = 1.0
@@ -140,3 +146,35 @@ async def test_a_process_that_ends_leaves_its_answer_at_once(database: Database,
     async with serving(database):
         assert (await soon(answer.wait())).status == "completed"
     assert (await texts(ledger))[-1] == ("assistant", TEXT, "complete")
+
+
+@pytest.fixture
+def mortal_server() -> Iterator[Server]:
+    with own_server() as running:
+        yield running
+
+
+async def test_answers_go_on_when_the_database_is_back(mortal_server: Server) -> None:
+    """It is killed while some answers stream and others wait in a tool, and each is whole in the end."""
+    await asyncio.to_thread(migrate, mortal_server.url)
+    gate = asyncio.Event()
+
+    async def wait(call: Call) -> str:
+        await gate.wait()
+        return "done"
+
+    agents = {"text": agent_of(Model("It ", "is.", calls=0, gate=gate)), "tool": agent_of(Model("It is."), Tools(wait))}
+    database = Database("postgresql", mortal_server.url)
+    async with database.open() as ledger, ledger.answers.serve(agents, lease=LEASE):
+        answers = [await ledger.answers.start(agent, "?", agent=agent, create=True) for agent in agents]
+        async with asyncio.timeout(30):
+            while [role for role, *_ in await texts(ledger, "tool")] != ["user", "assistant"]:  # noqa: ASYNC110 - no call waits for it
+                await asyncio.sleep(0.05)
+            while (await texts(ledger, "text"))[-1][1:] != ("It ", "partial"):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        await asyncio.to_thread(_kill_all, mortal_server, random.Random(0))
+        gate.set()
+        assert {(await soon(answer.wait())).status for answer in answers} == {"completed"}
+        for agent in agents:
+            assert (await texts(ledger, agent))[-1] == ("assistant", "It is.", "complete")
+        assert [checked.findings async for checked in ledger.check()] == [[], []]
