@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from sqlalchemy import insert
 
 from chatledger import Ledger, Limits
 from chatledger.answers import Call, Pending
-from chatledger.answers.leases import Found, look
+from chatledger.answers.leases import Found, beat, look
 from chatledger.errors import InvalidArgument, LimitExceeded, RunLive
 from chatledger.repositories import scope_of
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
@@ -19,6 +20,8 @@ from tests.answers.test_answers import soon
 from tests.conftest import Database
 from tests.storage.durable import NOW
 from tests.storage.raw import query
+from tests.storage.statements.plans import _explain_postgresql, _explain_sqlite
+from tests.storage.statements.scene import Scene, noting
 
 LEASE = 0.4
 MANY = 10_000
@@ -133,3 +136,42 @@ async def test_nobody_waits_behind_another_users_answers(database: Database, wor
 
 
 _AGO = {"sqlite": "0", "postgresql": "to_timestamp(0)"}
+
+
+@pytest.mark.one_server
+@pytest.mark.plain
+@pytest.mark.parametrize("worker", ["", "dead"])
+async def test_a_look_among_ten_thousand_reads_no_more_than_it_returns(database: Database, worker: str) -> None:
+    async with database.open() as ledger:
+        await abandoned(ledger, "ada", MANY, worker)
+        await abandoned(ledger, "bob", 1)
+    add = f"INSERT INTO workers (worker_id, lease_until) VALUES ('dead', {_AGO[database.kind]})"
+    for statement in (add, "ANALYZE"):
+        await query(database, statement)
+    scene = Scene(database.kind, database.url, "default")
+    with noting(scene):
+        async with scene.open() as ledger:
+            with scene.sending():
+                assert len(await look_of(ledger)) == 20
+    explain = _explain_sqlite if database.kind == "sqlite" else _explain_postgresql
+    plans = [(await explain(database.url, sent))[1] for sent in scene.sent if "run_leases" in sent.text]
+    assert len(plans) == 2  # its own, and those that nobody works on
+    assert [line for plan in plans for line in plan.splitlines() if _READS_ALL.search(line)] == []
+
+
+_READS_ALL = re.compile(
+    r"Seq Scan on run_leases|Bitmap|Sort Key: .*leases|SCAN run_leases|USE TEMP B-TREE FOR ORDER BY .*leases"
+)
+
+
+async def test_each_beat_is_a_hot_update(pg_database: Database) -> None:
+    """It writes no index."""
+
+    def beats(sql: WriteSql) -> Any:
+        for _ in range(21):
+            beat(sql, "me", 5.0)
+        counts = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'workers'"
+        return [tuple(row) for row in sql.fetch(counts, {})]
+
+    async with pg_database.open() as ledger:
+        assert await scope_of(ledger).write(beats) == [(20, 20)]
