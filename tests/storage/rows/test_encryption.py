@@ -33,8 +33,8 @@ PLAIN = {
     "threads": {"rules"},
     "branches": {"lineage", "last_role", "open_calls"},
     "runs": {"agent", "model", "status", "usage_details", "call_secret"},
+    "run_leases": {"database_id"},
     "run_decisions": {"decision"},
-    "workers": {"database_id"},
     "messages": {
         *("role", "name", "content_form", "reasoning_form", "tool_call_id", "state", "format"),
         "violations",

@@ -88,10 +88,13 @@ async def test_no_cell_of_any_column_gives_a_raw_error(database: Database, tmp_p
     whole = path.read_bytes()
     values = (f"'{SECRET}'", "x'ff00'", "9e99", NOT_UTF8)
     cells = [(table.name, column.name) for table in metadata.sorted_tables for column in table.columns]
+    keys = {(table.name, column.name) for table in metadata.sorted_tables for column in table.primary_key}
     for number, (table, column) in enumerate(cells):
         path.write_bytes(whole)
+        # A word in a key is another row, which stays in the target, and which errors about it name later.
+        fitting = values[1:] if (table, column) in keys else values
         try:
-            damage(str(path), table, column, values[number % len(values)])
+            damage(str(path), table, column, fitting[number % len(fitting)])
         except sqlite3.IntegrityError:
             continue
         refusal = ""
