@@ -32,7 +32,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants torture soak \
+.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants torture crowd soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -151,6 +151,9 @@ mutants: $(READY)  ## Run each proof of reliability with its protection removed:
 
 torture: $(READY)  ## Kill servers each second while they make answers, for MINUTES on each database: nothing is lost, doubled or wrong
 	$(BIN)/python -m tests.answers.torture --minutes $(MINUTES)
+
+crowd: $(READY)  ## Keep a thousand answers live while their loop, the database and a lease are held up: nobody takes one over
+	$(BIN)/python -m tests.answers.crowd
 
 soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/contribute/reliability.md
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/contribute/reliability.md

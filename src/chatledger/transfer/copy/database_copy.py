@@ -400,7 +400,10 @@ class DatabaseCopy:
 
     def _require_units(self, table: Table, units: set[Unit], rows: Sequence[Row]) -> None:
         for unit in {row[0] for row in rows} - units:
-            assert isinstance(unit, str)
+            if not isinstance(unit, str):  # no text, so no thread has this id
+                damage = find_damage(table, [row for row in rows if row[0] == unit])
+                assert damage is not None
+                raise damage
             raise StorageError(
                 f"{self.source.side.name} is damaged: {self._named_tenant()} has rows in {table.name} of the thread "
                 f"{decode_text(unit)!r}, which does not exist; delete them, and copy again"
