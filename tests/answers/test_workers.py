@@ -225,3 +225,23 @@ async def test_row_level_security_lets_a_worker_see_the_leases_of_all(secured: s
                 assert (await soon(answer.wait())).status == "completed"
         for own in tenants:
             assert await texts(own) == ANSWERED
+
+
+async def test_a_worker_leaves_an_agent_that_lost_its_cancellation(database: Database) -> None:
+    """As where a library on the way takes it for its own; without a second one, the process would never end."""
+    lost: list[str] = []
+
+    async def deaf(turn: Turn) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            lost.append(turn.run.run_id)
+        await asyncio.sleep(3600)
+
+    async with database.open() as ledger:
+        async with asyncio.timeout(30), ledger.answers.serve({"weather": deaf}, lease=LEASE):
+            answer = await ledger.answers.start("t", "Tokyo?", create=True)
+            await asyncio.sleep(0)
+        assert lost == [answer.run.run_id]
+        async with ledger.answers.serve({"weather": agent_of(Model("words", calls=0))}, lease=LEASE):
+            assert (await soon(answer.wait())).status == "completed"

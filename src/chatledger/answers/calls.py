@@ -62,8 +62,7 @@ async def _serve(scope: Scope, worker: Worker) -> AsyncIterator[None]:
         yield
     finally:
         guard.workers.remove(worker)
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
+        await worker.end([keeper])
         await asyncio.shield(worker.leave())
 
 

@@ -248,12 +248,17 @@ class Worker:
             return "failed", masked_text(f"{type(failure).__name__}: {failure}")
         return "completed", None
 
+    async def end(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        """Cancel tasks until they end: one whose cancellation was lost on the way is cancelled again after a lease."""
+        left = set(tasks)
+        while left:
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=self.lease)
+
     async def leave(self) -> None:
         """Leave all answers, so that another worker continues them at once."""
         self.leaving = True
-        tasks = [working.task for working in list(self.working.values()) if working.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.end([working.task for working in self.working.values() if working.task is not None])
         with suppress(ChatLedgerError):
             await self.scope.here().write(self.scope.tenant, lambda sql: expire(sql, self.worker_id), single=True)
