@@ -101,7 +101,7 @@ def write(revision: str, schema: dict[str, Any], tables: list[Table], reads: Rea
     (FOLDER / f"{revision}.jsonl").write_text(text.replace(LONG, _SHORT) + "\n")
 
 
-_ORDER = [table.name for table in INSERTION_ORDER]
+_ORDER = ["workers", *(table.name for table in INSERTION_ORDER)]
 
 
 def _sections(revision: str) -> list[tuple[dict[str, Any], list[Any]]]:
@@ -124,7 +124,7 @@ def _insert(kind: str, table: str, columns: list[str], row: list[Any]) -> str:
 def _literal(kind: str, column: str, value: Any) -> str:
     if value is None:
         return "NULL"
-    if kind == "postgresql" and column.endswith("_at"):
+    if kind == "postgresql" and column.endswith(("_at", "_until")):
         return f"'{(_EPOCH + timedelta(microseconds=value)).isoformat()}'"
     if isinstance(value, int | float):
         return f"'{value}'" if kind == "postgresql" else repr(value)

@@ -163,7 +163,7 @@ async def test_a_database_of_the_candidate_is_copied_to_head(
     assert (await copy(candidate.url, database.url, keep_open_runs=True)).copied
     assert (await copy(candidate.url, database.url, keep_open_runs=True)).copied == 0
     assert await stored(candidate) == before
-    assert before["chatledger_version"][0][0] == "0006"
+    assert before["chatledger_version"][0][0] == "0008"
     assert await query(database, "SELECT version_num FROM chatledger_version") == [(HEAD,)]
     assert_reads(await read(database.url, kind), kept_reads(name_of(kind)))
     await asyncio.to_thread(migrate, candidate.url)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any
@@ -34,10 +34,12 @@ from chatledger import (
     TextPart,
     ThinkPart,
     ToolCall,
+    ToolCallDelta,
     Usage,
     VideoPart,
 )
 from chatledger.admin import migrate
+from chatledger.answers import Call, Pending, Turn
 from chatledger.formats.message_file import MessageOutputBuilder
 from chatledger.message_file import MessageFile
 
@@ -126,6 +128,7 @@ async def fill(ledger: Ledger) -> None:
     await scores(ledger)
     await beside(ledger)
     await erasures(ledger)
+    await answers(ledger)
 
 
 async def conversation(ledger: Ledger) -> None:
@@ -224,6 +227,35 @@ async def erasures(ledger: Ledger) -> None:
     await ledger.erasures.erase(("thread", "gone"), keep_scores=True)
     await ledger.user("bob").threads.create("of bob")
     await ledger.erasures.erase(("user", "bob"))
+
+
+async def answers(ledger: Ledger) -> None:
+    """One that nobody works on, one that has ended, and one that waits for the second of two approvals."""
+    await ledger.user("ada").answers.start("asked", "Oslo?", agent="nobody", idempotency_key="ask-1", create=True)
+    async with ledger.answers.serve({"sky": pay_for}):
+        ended = await ledger.answers.start("answered", "Bergen?", create=True)
+        paused = await ledger.answers.start("paused", "And now?", create=True)
+        for answer in (ended, paused):
+            await answer.wait()
+        await ledger.answers.resume(ended.run.run_id, refuse=["call_0", "call_1"])
+        await ended.wait()
+        await ledger.answers.resume(paused.run.run_id, approve=["call_0"])
+
+
+async def pay_for(turn: Turn) -> None:
+    async def forecast(call: Call) -> str:
+        raise Pending("it costs 3 € a day")
+
+    async def calls() -> AsyncIterator[Any]:
+        for index in range(2):
+            yield ToolCallDelta(index=index, id=f"call_{index}", name="forecast", arguments='{"city": "Tōkyō"}')
+
+    async def words() -> AsyncIterator[str]:
+        yield "I may not know."
+
+    await turn.ask(lambda prompt: calls())
+    await turn.call_tools(forecast)
+    await turn.ask(lambda prompt: words())
 
 
 def message(id_: str, text: str, role: Any = "user") -> ChatMessage:
