@@ -10,9 +10,9 @@ TEXT = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_the_sections_are_in_their_order() -> None:
-    unreleased = TEXT.partition("\n## Unreleased\n")[2].partition("\n## ")[0]
     sections = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
-    assert re.findall(r"^### (.*)$", unreleased, re.MULTILINE) == sections
+    releases = TEXT.partition("\n## Upgrade notes\n")[0].split("\n## ")[1:]
+    assert [re.findall(r"^### (.*)$", release, re.MULTILINE) for release in releases] == [sections] * len(releases)
 
 
 def test_each_revision_has_upgrade_notes() -> None:
