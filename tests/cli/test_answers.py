@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+from datetime import datetime
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
-from chatledger import Ledger
-from chatledger.answers.live import list_live
-from chatledger.repositories import scope_of
+from chatledger import KeyRing, Ledger
 from tests.answers.agents import Model, Tools, agent_of
 from tests.answers.test_answers import soon, texts
 from tests.answers.test_pauses import asking
 from tests.cli.commands import chatledger
 from tests.conftest import Database
+from tests.storage.raw import query
 
 
 @pytest.fixture
@@ -74,14 +77,20 @@ async def test_live_answers_are_listed_with_who_works_on_them(database: Database
             listed = await asyncio.to_thread(chatledger, "runs", "list", "--live", "--json", url=database.url)
             shown = await asyncio.to_thread(chatledger, "runs", "list", "--live", url=database.url)
     waiting = {"call-0": "costs call-0", "call-1": "costs call-1"}
-    names = ("state", "user_id", "attempt", "waiting")
-    assert {one["run_id"]: tuple([one[name] for name in names]) for one in listed.json["items"]} == {
-        run_id: ("paused", None, 1, waiting),
-        other.run.run_id: ("left", "ada", 0, {}),
-        held.run.run_id: ("working", None, 1, {}),
-    }
-    assert "waits for call-0, call-1" in shown.out
-    assert "working" in shown.out
+    names = ("run_id", "state", "user_id", "attempt", "waiting")
+    assert [tuple([one[name] for name in names]) for one in listed.json["items"]] == [
+        (run_id, "paused", None, 1, waiting),
+        (other.run.run_id, "left", "ada", 0, {}),
+        (held.run.run_id, "working", None, 1, {}),
+    ]
+    assert [(one["paused_at"] is None, one["until"] is None) for one in listed.json["items"]] == [
+        (False, True), (True, True), (True, False)
+    ]  # fmt: skip
+    headings, paused, left, working = shown.out.splitlines()
+    assert headings.lower().split() == ["run", "thread", "user", "agent", "state", "since", "attempt", "started"]
+    since = datetime.fromisoformat(listed.json["items"][0]["paused_at"])
+    assert f"waits for call-0, call-1  {since:%Y-%m-%d %H:%M:%S}  " in paused
+    assert ("left" in left, "working" in working) == (True, True)
     alone = chatledger("runs", "list", "--live", "--thread", "a", "--json", url=database.url)
     assert [one["run_id"] for one in alone.json["items"]] == [other.run.run_id]
     refused = chatledger("runs", "list", "--live", "--status", "failed", url=database.url)
@@ -104,9 +113,24 @@ async def test_live_answers_come_in_pages_and_a_user_sees_its_own(database: Data
             )
             pages.append([one["run_id"] for one in page.json["items"]])
             cursor = page.json["next_cursor"]
-        assert [len(page) for page in pages] == [10, 10, 6]
-        assert sorted(chain(*pages)) == sorted(answer.run.run_id for answer in answers)
-        of_ada = await list_live(scope_of(ledger.user("ada")), None, 50, None)
-        assert {one.user_id for one in of_ada} == {"ada"}
-        assert len(of_ada.items) == 13
-        assert not (await list_live(scope_of(ledger.tenant("other")), None, 50, None)).items
+    assert [len(page) for page in pages] == [10, 10, 6]
+    assert list(chain(*pages)) == [answer.run.run_id for answer in answers]
+
+
+async def test_a_damaged_reason_is_said_beside_the_live_answers(database: Database, tmp_path: Path) -> None:
+    key = bytes(range(32))
+    agent, _ = asking(calls=2)
+    async with (
+        Ledger.open(database.url, encryption=KeyRing({"k": key})) as ledger,
+        ledger.answers.serve({"weather": agent}, lease=30),
+    ):
+        for answer in [await ledger.answers.start(thread, "Tokyo?", create=True) for thread in ("a", "b")]:
+            await soon(answer.wait())
+    await query(database, "UPDATE run_decisions SET pending_reason = 'plain' WHERE thread_id = 'a' AND idx = 1")
+    keys = tmp_path / "keys.json"
+    keys.touch(0o600)
+    keys.write_text(json.dumps({"default": {"keys": {"k": base64.b64encode(key).decode()}}}))
+    listed = chatledger("--keys", keys, "runs", "list", "--live", "--json", url=database.url)
+    assert listed.code == 1
+    assert [one["thread_id"] for one in listed.json["items"]] == ["b"]
+    assert "run_decisions.pending_reason" in listed.error

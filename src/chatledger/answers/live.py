@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import and_, select
+from sqlalchemy import Select, Table, and_, literal, select, tuple_
 
-from chatledger.answers.pause import waiting_calls_of
+from chatledger.answers.pause import read_decisions, waiting_of
 from chatledger.answers.stored import clock
 from chatledger.models import Page, Run
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.lists.bounded import fetch_rows
 from chatledger.storage.lists.cursors import page_size, read_cursor, to_page
-from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values
 from chatledger.storage.rows.owned import of_thread, owned
 from chatledger.storage.rows.runs import RUN_COLUMNS, to_run
+from chatledger.storage.schema.columns import Key, Moment, Undecoded
 from chatledger.storage.schema.tables import run_leases, runs, threads, workers
 
 LiveState = Literal["working", "paused", "left"]
@@ -31,38 +33,79 @@ class LiveAnswer:
     run: Run
     user_id: str | None
     attempt: int
+    """The attempts that began; 0 if no process took it up yet."""
     state: LiveState
+    paused_at: datetime | None
+    """Since when it is paused."""
+    until: datetime | None
+    """When the lease of its process ends or, if it is left, ended; None if no process has it."""
     waiting: Mapping[str, str | None]
 
 
 async def list_live(scope: Scope, thread_id: str | None, limit: int, cursor: str | None) -> Page[LiveAnswer]:
-    """A page of the open answers of a thread, or of all, in the order of their runs' ids. Raises InvalidCursor and
-    LimitExceeded.
+    """A page of the open answers of a thread, or of all, those that began first before the others. Raises InvalidCursor
+    and LimitExceeded.
+
+    No index has this order, so each page reads when all of them began: `Limits.tenant_answers` bounds how many.
     """
     size = page_size(limit)
     return await scope.read(lambda sql: _list(sql, scope.tenant, thread_id, size, cursor), snapshot=True)
 
 
+_ORDER = ("started_at", "run_id")
+
+
 def _list(sql: ReadSql, tenant: Tenant, thread_id: str | None, limit: int, cursor: str | None) -> Page[LiveAnswer]:
-    of_run = and_(*(runs.c[name] == run_leases.c[name] for name in ("tenant_id", "thread_id", "run_id")))
-    above = and_(*(threads.c[name] == run_leases.c[name] for name in ("tenant_id", "thread_id")))
-    lives = and_(workers.c.worker_id == run_leases.c.worker_id, workers.c.lease_until > clock(sql))
+    rows = fetch_rows(sql, _statement(sql, tenant, thread_id, limit, cursor), limit, *_ORDER)
+    names = [(row["thread_id"], row["run_id"]) for row in rows.rows if row["paused_at"] is not None]
+    readable = [pair for pair in names if not any(isinstance(name, Undecoded) for name in pair)]
+    decisions = read_decisions(sql, tenant, readable) if readable else {}
+    return to_page(rows, lambda row: _to_live(tenant, row, decisions), *_ORDER)
+
+
+def _statement(sql: ReadSql, tenant: Tenant, thread_id: str | None, limit: int, cursor: str | None) -> Select[Any]:
+    """It sorts ids and times alone, and reads the rest of those on the page."""
+    place = tuple_(runs.c.started_at, runs.c.run_id)
     wanted = [owned(run_leases, tenant) if thread_id is None else of_thread(run_leases, tenant, thread_id)]
     if cursor is not None:
-        wanted.append(run_leases.c.run_id > read_cursor(cursor, str)[0])
-    lease = (run_leases.c.attempt, run_leases.c.paused_at, workers.c.worker_id.label("worker"))
-    statement = (
-        select(*RUN_COLUMNS, threads.c.user_id, *lease)
-        .select_from(run_leases.join(runs, of_run).join(threads, above).outerjoin(workers, lives))
+        started_at, run_id = read_cursor(cursor, datetime, str)
+        wanted.append(place > tuple_(literal(started_at, Moment()), literal(run_id, Key())))
+    first = (
+        select(*(run_leases.c[name] for name in ("thread_id", "run_id", "attempt", "paused_at", "worker_id")))
+        .join(runs, and_(*(runs.c[name] == run_leases.c[name] for name in ("tenant_id", "thread_id", "run_id"))))
         .where(*wanted)
+        .order_by(*place)
+        .limit(limit + 1)
+        .subquery("first")
     )
-    rows = fetch_rows(sql, statement, limit, "run_id")
-    paused = [(row["thread_id"], row["run_id"]) for row in rows.rows if row["paused_at"] is not None]
-    waiting = waiting_calls_of(sql, tenant, paused) if paused else {}
-    return to_page(rows, lambda row: _to_live(tenant, row, waiting), "run_id")
+    of_thread_ = and_(threads.c.tenant_id == runs.c.tenant_id, threads.c.thread_id == runs.c.thread_id)
+    lives = (workers.c.lease_until > clock(sql)).label("lives")
+    return (
+        select(*RUN_COLUMNS, first.c.attempt, first.c.paused_at, threads.c.user_id)
+        .add_columns(workers.c.worker_id, workers.c.lease_until, lives)
+        .select_from(first.join(runs, runs.c.run_id == first.c.run_id).join(threads, of_thread_))
+        .outerjoin(workers, workers.c.worker_id == first.c.worker_id)
+        .where(runs.c.tenant_id == tenant.name)
+    )
 
 
-def _to_live(tenant: Tenant, row: Any, waiting: Mapping[str, Mapping[str, str | None]]) -> LiveAnswer:
+def _to_live(tenant: Tenant, row: Mapping[str, Any], decisions: Mapping[str, Sequence[Any]]) -> LiveAnswer:
+    """Raises DamagedCell and EncryptionError."""
+
+    def cells(table: Table, *names: str) -> dict[str, Any]:
+        return decrypt_values(tenant, table, {name: row[name] for name in names})
+
     run = to_run(tenant, {column.name: row[column.name] for column in RUN_COLUMNS})
-    state: LiveState = "paused" if row["paused_at"] is not None else "left" if row["worker"] is None else "working"
-    return LiveAnswer(run, row["user_id"], row["attempt"], state, waiting.get(run.run_id, {}))
+    lease = cells(run_leases, "thread_id", "run_id", "attempt", "paused_at")
+    if type(lease["attempt"]) is not int:
+        raise damaged_cell(run_leases, "attempt", row)
+    state: LiveState = "paused" if lease["paused_at"] is not None else "working" if row["lives"] else "left"
+    return LiveAnswer(
+        run=run,
+        user_id=cells(threads, "thread_id", "user_id")["user_id"],
+        attempt=lease["attempt"],
+        state=state,
+        paused_at=lease["paused_at"],
+        until=cells(workers, "worker_id", "lease_until")["lease_until"],
+        waiting=waiting_of(tenant, decisions.get(run.run_id, ())) if state == "paused" else {},
+    )

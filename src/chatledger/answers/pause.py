@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, null, select, tuple_, update
+from sqlalchemy import and_, null, select, tuple_, update
 
 from chatledger.answers.stored import (
     NOBODY,
@@ -25,7 +25,8 @@ from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.preflight import preflight
 from chatledger.storage.append.request import AppendRequest, Terms, make_request
 from chatledger.storage.drivers.sql import ReadSql, WriteSql
-from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
+from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values
+from chatledger.storage.schema.columns import Undecoded
 from chatledger.storage.schema.tables import messages, run_decisions, run_leases, tool_calls
 
 Decided = Literal["approved", "refused", "result"]
@@ -62,28 +63,23 @@ _KEY = ("branch", "seq", "idx")
 
 def waiting_calls(sql: ReadSql, tenant: Tenant, thread_id: str, run_id: str) -> dict[str, str | None]:
     """Reads the calls for which a paused run waits: the reason of each, by its id. Raises as `decisions_of`."""
-    return waiting_calls_of(sql, tenant, [(thread_id, run_id)]).get(run_id, {})
+    return waiting_of(tenant, read_decisions(sql, tenant, [(thread_id, run_id)]).get(run_id, ()))
 
 
-def waiting_calls_of(
-    sql: ReadSql, tenant: Tenant, answers: Sequence[tuple[str, str]]
-) -> dict[str, dict[str, str | None]]:
-    """The same of several runs, each with its thread, by the run."""
-    key = tuple_(run_decisions.c.thread_id, run_decisions.c.run_id)
-    waiting: dict[str, dict[str, str | None]] = {}
-    for run_id, call in _read_decisions(sql, tenant, key.in_(answers)):
-        if call.decision is None:
-            waiting.setdefault(run_id, {})[call.call_id or ""] = call.pending_reason
-    return waiting
+def waiting_of(tenant: Tenant, rows: Sequence[Any]) -> dict[str, str | None]:
+    """The same of the rows of one run. Raises as `decisions_of`."""
+    calls = [_to_decision(tenant, row) for row in rows]
+    return {call.call_id or "": call.pending_reason for call in calls if call.decision is None}
 
 
 def decisions_of(sql: ReadSql, tenant: Tenant, thread_id: str, run_id: str) -> list[Decision]:
     """Reads the decisions about a run, in the order of its calls. Raises DamagedCell and EncryptionError."""
-    return [call for _, call in _read_decisions(sql, tenant, and_(*_of_run(tenant, thread_id, run_id)))]
+    rows = read_decisions(sql, tenant, [(thread_id, run_id)]).get(run_id, ())
+    return [_to_decision(tenant, row) for row in rows]
 
 
-def _read_decisions(sql: ReadSql, tenant: Tenant, wanted: ColumnElement[bool]) -> list[tuple[str, Decision]]:
-    """The decisions, each with its run."""
+def read_decisions(sql: ReadSql, tenant: Tenant, answers: Sequence[tuple[str, str]]) -> dict[str, list[Any]]:
+    """The rows of several runs, each with its thread, by the run. A damaged row is read too: `waiting_of` raises."""
     table = run_decisions
     of_call = and_(*(tool_calls.c[name] == table.c[name] for name in ("tenant_id", "thread_id", *_KEY)))
     of_message = and_(*(messages.c[name] == table.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
@@ -91,10 +87,13 @@ def _read_decisions(sql: ReadSql, tenant: Tenant, wanted: ColumnElement[bool]) -
         select(table, tool_calls.c.call_id, messages.c.revision.label("now"), messages.c.seq.label("stored"))
         .outerjoin(tool_calls, of_call)
         .outerjoin(messages, of_message)
-        .where(table.c.tenant_id == tenant.name, wanted)
+        .where(table.c.tenant_id == tenant.name, tuple_(table.c.thread_id, table.c.run_id).in_(answers))
         .order_by(*(table.c[name] for name in ("thread_id", "run_id", *_KEY)))
     )
-    return [(row["run_id"], _to_decision(tenant, row)) for row in sql.execute(statement).mappings()]
+    rows_of: dict[str, list[Any]] = {}
+    for row in sql.execute(statement).mappings():
+        rows_of.setdefault(row["run_id"], []).append(row)
+    return rows_of
 
 
 def _of_run(tenant: Tenant, thread_id: str, run_id: str) -> list[Any]:
@@ -103,6 +102,8 @@ def _of_run(tenant: Tenant, thread_id: str, run_id: str) -> list[Any]:
 
 
 def _to_decision(tenant: Tenant, row: Any) -> Decision:
+    if isinstance(row["call_id"], Undecoded):
+        raise damaged_cell(tool_calls, "call_id", row)
     own = decrypt_values(tenant, run_decisions, {name: row[name] for name in run_decisions.c.keys()})  # noqa: SIM118
     place = (own["branch"], own["seq"], own["idx"])
     return Decision(

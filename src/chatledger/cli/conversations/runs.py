@@ -39,7 +39,7 @@ def list_runs(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List runs, in the order of their ids. For ids that the ledger makes, that is by time.
+    """List runs by their ids, or with --live by their start. SINCE is when one paused, or its process was lost.
 
     With --status, a page may be empty although more follow: read on while there is a cursor.
 
@@ -94,17 +94,21 @@ async def _list_live(ledger: Ledger, thread: str | None, limit: int, cursor: str
                 answer.user_id,
                 answer.run.agent,
                 short(f"waits for {', '.join(answer.waiting)}", 60) if answer.state == "paused" else answer.state,
+                moment(
+                    answer.paused_at if answer.state == "paused" else answer.until if answer.state == "left" else None
+                ),
                 answer.attempt,
                 moment(answer.run.started_at),
             )
             for answer in page
         ]
-        print_page(("run", "thread", "user", "agent", "state", "attempt", "started"), rows, page, "no live answers")
+        headings = ("run", "thread", "user", "agent", "state", "since", "attempt", "started")
+        print_page(headings, rows, page, "no live answers")
     return say_damaged(page.damaged)
 
 
 def _of_lease(answer: Any) -> dict[str, object]:
-    own = ("user_id", "attempt", "state")
+    own = ("user_id", "attempt", "state", "paused_at", "until")
     return {**{name: getattr(answer, name) for name in own}, "waiting": dict(answer.waiting)}
 
 
