@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chatledger import Ledger, TextDelta
-from chatledger.answers import Call, Pending, Turn
+from chatledger.answers import Call, Pending, Turn, calls
 from chatledger.errors import (
     IdConflict,
     InvalidArgument,
@@ -23,6 +23,7 @@ from chatledger.errors import (
     TenantOnly,
     ThreadNotFound,
 )
+from chatledger.storage.databases.scope import Scope
 from chatledger.types import Run
 from tests.answers.agents import Model, Tools, agent_of
 from tests.conversations import result, user
@@ -71,6 +72,27 @@ async def test_an_answer_is_followed_to_its_end(ledger: Ledger) -> None:
     assert again.question == answer.question
     async with asyncio.timeout(30), aclosing(again.follow(deltas=False)) as changes:
         assert [change.seq async for change in changes if change.kind == "appended"] == [2, 3, 4]
+
+
+async def test_a_follower_is_told_once_how_an_answer_ended(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread tells the end before the look at the run finds it."""
+    told_end, wait_for = asyncio.Event(), calls.wait_for
+
+    async def wait_later(scope: Scope, run_id: str) -> Run:
+        await told_end.wait()
+        return await wait_for(scope, run_id)
+
+    monkeypatch.setattr(calls, "wait_for", wait_later)
+    statuses = []
+    async with ledger.answers.serve({"weather": agent_of(Model())}):
+        answer = await ledger.answers.start("t", "Tokyo?", create=True)
+        async with asyncio.timeout(30), aclosing(answer.follow()) as changes:
+            async for change in changes:
+                if change.kind == "run":
+                    statuses.append(change.status)
+                    if change.status == "completed":
+                        told_end.set()
+    assert statuses.count("completed") == 1
 
 
 async def test_a_follower_of_an_answer_that_ended_without_a_word_is_told_its_end(ledger: Ledger) -> None:

@@ -122,6 +122,14 @@ async def test_a_decision_stands(ledger: Ledger) -> None:
         await ledger.answers.resume("nothing")
 
 
+async def test_a_decision_about_an_answer_that_was_stopped_before_it_paused_is_a_conflict(ledger: Ledger) -> None:
+    """As when somebody stops it while somebody else approves."""
+    answer = await ledger.answers.start("t", "Tokyo?", agent="weather", create=True)
+    await ledger.answers.stop(answer.run.run_id)
+    with pytest.raises(RunConflict, match="does not wait for call 'call-0': it has ended"):
+        await ledger.answers.resume(answer.run.run_id, approve=["call-0"])
+
+
 async def test_a_decision_is_about_what_stood_there(ledger: Ledger) -> None:
     agent, _ = asking()
     async with ledger.answers.serve({"weather": agent}, lease=0.4):

@@ -248,6 +248,19 @@ async def test_an_agent_that_the_server_does_not_have_is_named(ledger: Ledger) -
     assert list(await ledger.threads.list()) == []
 
 
+async def test_a_mounted_server_that_runs_no_agent_says_so(ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
+    """Once, and not where the application around it serves."""
+    agents = {"one": agent_of(Model())}
+    app = create_app(ledger, authenticate=by_words, answers=agents)
+    async with client_of(app, "ada") as client:
+        async with ledger.answers.serve(agents, all_tenants=True):
+            json_of(await client.post("/v1/threads/t/answers", json={"question": "?", "create": True}), 201)
+        assert caplog.messages == []
+        for thread in ("u", "v"):
+            json_of(await client.post(f"/v1/threads/{thread}/answers", json={"question": "?", "create": True}), 201)
+    assert [message.partition(":")[0] for message in caplog.messages] == ["this process does not run the agent 'one'"]
+
+
 @pytest.mark.parametrize("options", [{"answers": 1}, {"approvals": "me"}])
 def test_wrong_arguments_are_named(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match=next(iter(options))):

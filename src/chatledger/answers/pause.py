@@ -215,6 +215,8 @@ def resume(sql: WriteSql, terms: Terms, run_id: str, resumption: Resumption) -> 
     of_call = {call.call_id: call for call in decisions_of(sql, tenant, *answer.names) if call.call_id is not None}
     for call_id, (decision, reason) in resumption.decisions().items():
         earlier = of_call.get(call_id)
+        if earlier is None and not answer.is_open:
+            raise RunConflict(run_id, f"does not wait for call {call_id!r}: it has ended")
         if earlier is None:
             raise InvalidArgument(
                 _ARGUMENTS[decision], f"names call {call_id!r}, for which run {run_id!r} does not wait"

@@ -48,6 +48,8 @@ class State:
     """Who makes the ids of what users' tokens store."""
     agents: frozenset[str] = frozenset()
     """The names of the agents that may be asked."""
+    unserved: set[str] = field(default_factory=set)
+    """Those of them that no worker of this process runs, though somebody asked them."""
     approvals: ApprovalsBy = "admin"
     """Who decides about calls for which an answer waits."""
     tokens: TokenFile | None = None

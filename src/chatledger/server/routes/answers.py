@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Literal
 
 from fastapi import Response
@@ -11,6 +12,7 @@ from chatledger.errors import InvalidArgument
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, NewThread, Run
 from chatledger.models.weight import apart
+from chatledger.repositories import scope_of
 from chatledger.repositories.answers import Answer
 from chatledger.server.answers.headers import IdempotencyKey
 from chatledger.server.answers.pages import require_small_answer
@@ -25,6 +27,7 @@ from chatledger.server.requests.bodies import Body, Message, ThreadFields
 from chatledger.server.state import Asking, Mine, Shared, State, Who
 
 router = json_router(tags=["answers"])
+_log = logging.getLogger("chatledger.server")
 
 
 class NewAnswer(Body):
@@ -98,6 +101,7 @@ async def start_answer(
     of scope `ask` gives no metadata.
     """
     agent = _agent(state, body.agent)
+    _warn_unless_served(ledger, state, agent)
     question = ChatMessage.user(body.question) if isinstance(body.question, str) else body.question
     refuse_beyond_ask(caller, metadata=body.metadata is not None)
     refuse_beyond_ask(caller, rules=isinstance(body.create, ThreadFields) and body.create.rules is not None)
@@ -122,6 +126,19 @@ def _agent(state: State, name: str | None) -> str:
         has = f"the agents {', '.join(sorted(state.agents))}" if state.agents else "no agents"
         raise InvalidArgument("agent", f"must be one of the server's: it has {has}")
     return name
+
+
+def _warn_unless_served(ledger: Ledger, state: State, agent: str) -> None:
+    """Once an agent: other processes may run it, but whoever mounts the application may expect that this one does."""
+    guard = scope_of(ledger).guard
+    served = guard is not None and any(agent in worker.agents for worker in guard.workers)
+    if not served and agent not in state.unserved:
+        state.unserved.add(agent)
+        _log.warning(
+            "this process does not run the agent %r: a mounted application is not told when the server starts, so enter "
+            "ledger.answers.serve(agents, all_tenants=True) in the lifespan of the application around it",
+            agent,
+        )
 
 
 @router.get("/answers/{run_id}")
