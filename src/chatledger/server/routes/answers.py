@@ -135,8 +135,8 @@ def _warn_unless_served(ledger: Ledger, state: State, agent: str) -> None:
     if not served and agent not in state.unserved:
         state.unserved.add(agent)
         _log.warning(
-            "this process does not run the agent %r: a mounted application is not told when the server starts, so enter "
-            "ledger.answers.serve(agents, all_tenants=True) in the lifespan of the application around it",
+            "this process does not run the agent %r: a mounted application is not told when the server starts, so "
+            "enter ledger.answers.serve(agents, all_tenants=True) in the lifespan of the application around it",
             agent,
         )
 
