@@ -1,6 +1,7 @@
-"""A process that serves an agent, for tests that kill it: `python -m tests.answers.service URL LEASE AGENT`.
+"""A process that serves an agent, for tests that kill it: `python -m tests.answers.service URL LEASE [WORD]`.
 
-It prints a line for each piece and each tool, so that its parent knows where it is.
+It prints a line for each piece and each tool, so that its parent knows where it is. Its first text stops at the WORD,
+so that it does not end before a slow parent acts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from chatledger.answers import Agent, Call, Turn
 from tests.answers.agents import call_delta
 
 WORDS = [f"word {number}, " for number in range(40)]
+stops: set[int] = set()
 
 
 def say(word: str) -> None:
@@ -33,6 +35,9 @@ async def stream(prompt: Any) -> AsyncIterator[Any]:
             continue
         yield TextDelta(text=word)
         say(f"word {number} of {os.getpid()}")
+        if number in stops:
+            stops.clear()
+            await asyncio.sleep(60)
         await asyncio.sleep(0.05)
 
 
@@ -67,4 +72,5 @@ async def main(url: str, lease: float) -> None:
 
 
 if __name__ == "__main__":
+    stops.update(map(int, sys.argv[3:]))
     asyncio.run(main(sys.argv[1], float(sys.argv[2])))

@@ -28,8 +28,8 @@ TEXT = "".join(WORDS)
 
 
 @asynccontextmanager
-async def serving(database: Database) -> AsyncIterator[asyncio.subprocess.Process]:
-    command = (sys.executable, "-m", "tests.answers.service", database.url, str(LEASE))
+async def serving(database: Database, *stop: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    command = (sys.executable, "-m", "tests.answers.service", database.url, str(LEASE), *stop)
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         await until(process, "ready")
@@ -57,7 +57,7 @@ async def kill(process: asyncio.subprocess.Process) -> None:
 @pytest.mark.plain
 @pytest.mark.parametrize("agent", ["anew", "resuming"])
 async def test_another_process_goes_on_with_the_text(database: Database, ledger: Ledger, agent: str) -> None:
-    async with serving(database) as first:
+    async with serving(database, "30") as first:
         answer = await ledger.answers.start("t", "Words, please.", agent=agent, create=True)
         await until(first, "word 20")
         await kill(first)
@@ -97,7 +97,7 @@ async def _has_transactions(database: Database) -> bool:
 
 @pytest.mark.plain
 async def test_a_process_that_slept_through_its_lease_writes_nothing_more(database: Database, ledger: Ledger) -> None:
-    async with serving(database) as sleeper:
+    async with serving(database, "5") as sleeper:
         answer = await ledger.answers.start("t", "Words, please.", agent="anew", create=True)
         await until(sleeper, "word 5 ")
         await put_to_sleep(sleeper, database)
@@ -130,7 +130,7 @@ async def test_a_tool_runs_again_only_if_it_may(database: Database, ledger: Ledg
 
 @pytest.mark.plain
 async def test_a_process_that_ends_leaves_its_answer_at_once(database: Database, ledger: Ledger) -> None:
-    async with serving(database) as first, serving(database) as second:
+    async with serving(database, "30") as first, serving(database, "30") as second:
         answer = await ledger.answers.start("t", "Words, please.", agent="resuming", create=True)
         done, _ = await asyncio.wait(
             [asyncio.create_task(until(one, "word 5 ")) for one in (first, second)],

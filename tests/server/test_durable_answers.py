@@ -108,8 +108,7 @@ async def test_a_client_asks_follows_approves_and_reads_the_answer_to_its_end(le
         resumed = json_of(await admin.post(f"/v1/answers/{run_id}/resume", json={"approve": ["call-0"]}))
         assert resumed["waiting"] == {}
         events = await asyncio.wait_for(following, 30)
-        assert [data["status"] for _, kind, data in events if kind == "run"][-2:] == ["running", "completed"]
-        assert events[-1][1] == "run"
+        assert (events[-1][1], events[-1][2]["status"]) == ("run", "completed")  # a slow follower skips states before
         assert put_together(events) == {3: "paid", 4: "It is sunny."}
         again = await ada.post("/v1/threads/t/answers", json=asked, headers={"Idempotency-Key": "1"})
         assert json_of(again)["replayed"]
