@@ -65,19 +65,18 @@ def _list(sql: ReadSql, tenant: Tenant, thread_id: str | None, limit: int, curso
 
 def _statement(sql: ReadSql, tenant: Tenant, thread_id: str | None, limit: int, cursor: str | None) -> Select[Any]:
     """It sorts ids and times alone, and reads the rest of those on the page."""
-    place = tuple_(runs.c.started_at, runs.c.run_id)
-    wanted = [owned(run_leases, tenant) if thread_id is None else of_thread(run_leases, tenant, thread_id)]
+    # No join, for which a database may read all runs of the tenant.
+    of_run = (runs.c.tenant_id == tenant.name, runs.c.run_id == run_leases.c.run_id)
+    started_at = select(runs.c.started_at).where(*of_run).correlate(run_leases).scalar_subquery()
+    lease = [run_leases.c[name] for name in ("run_id", "attempt", "paused_at", "worker_id")]
+    own = owned(run_leases, tenant) if thread_id is None else of_thread(run_leases, tenant, thread_id)
+    open_ones = select(*lease, started_at.label("started_at")).where(own).subquery("open_ones")
+    place = tuple_(*(open_ones.c[name] for name in _ORDER))
+    in_order = select(open_ones).order_by(*place).limit(limit + 1)
     if cursor is not None:
-        started_at, run_id = read_cursor(cursor, datetime, str)
-        wanted.append(place > tuple_(literal(started_at, Moment()), literal(run_id, Key())))
-    first = (
-        select(*(run_leases.c[name] for name in ("thread_id", "run_id", "attempt", "paused_at", "worker_id")))
-        .join(runs, and_(*(runs.c[name] == run_leases.c[name] for name in ("tenant_id", "thread_id", "run_id"))))
-        .where(*wanted)
-        .order_by(*place)
-        .limit(limit + 1)
-        .subquery("first")
-    )
+        moment, run_id = read_cursor(cursor, datetime, str)
+        in_order = in_order.where(place > tuple_(literal(moment, Moment()), literal(run_id, Key())))
+    first = in_order.subquery("first")
     of_thread_ = and_(threads.c.tenant_id == runs.c.tenant_id, threads.c.thread_id == runs.c.thread_id)
     lives = (workers.c.lease_until > clock(sql)).label("lives")
     return (
