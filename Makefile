@@ -13,6 +13,8 @@ ADAPTERS := .venv-adapters
 ADAPTERS_READY := $(ADAPTERS)/.ready
 BROWSER := .venv-browser
 BROWSER_READY := $(BROWSER)/.ready
+AI_SDK := .venv-ai-sdk
+AI_SDK_READY := $(AI_SDK)/.ready
 SCHEMATHESIS := .venv-schemathesis
 SCHEMATHESIS_READY := $(SCHEMATHESIS)/.ready
 DOCS := .venv-docs
@@ -32,7 +34,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants torture crowd soak \
+.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-ai-sdk test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants torture crowd soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -104,6 +106,17 @@ $(BROWSER_READY): pyproject.toml constraints.txt tests/browser/requirements.txt
 test-browser: $(BROWSER_READY)  ## Use the page in a real Chromium, which is installed with apt if there is none
 	$(BROWSER)/bin/python -m tests.browser.chromium
 	$(BROWSER)/bin/python -m pytest tests/browser
+
+# The real package, for Node. Its release is pinned; a file of locks would name a registry.
+$(AI_SDK_READY): $(READY) tests/ai_sdk/package.json
+	$(BIN)/python -m tests.ai_sdk.node
+	mkdir -p $(AI_SDK)
+	cp tests/ai_sdk/package.json $(AI_SDK)/
+	npm install --prefix $(AI_SDK) --no-package-lock --no-audit --no-fund --loglevel error
+	touch $(AI_SDK_READY)
+
+test-ai-sdk: $(AI_SDK_READY)  ## Let the real AI SDK check the UI messages that we write; Node is installed with apt if there is none
+	CHATLEDGER_AI_SDK=$(abspath $(AI_SDK)) $(BIN)/python -m pytest tests/ai_sdk
 
 # Schemathesis has an environment of its own, since it needs much that nothing else here needs.
 $(SCHEMATHESIS_READY): pyproject.toml constraints.txt tests/schemathesis/requirements.txt
@@ -272,4 +285,4 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
 clean:  ## Remove all environments, caches and build outputs
-	rm -rf .candidate .matrix $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(SCHEMATHESIS) $(DOCS) $(BUILD) $(TOOLS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache
+	rm -rf .candidate .matrix $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(AI_SDK) $(SCHEMATHESIS) $(DOCS) $(BUILD) $(TOOLS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache

@@ -39,9 +39,9 @@ if settings.default is not None and settings.default.derandomize:
     setattr(providers, "is_local_module_file", lambda path: False)  # noqa: B010 - a private name
 
 
-# They have targets of their own, since they need a web framework, other frameworks or a browser, or test no part of the
-# package: what a target names is collected.
-collect_ignore = ["adapters", "browser", "examples", "server", "test_benchmarks.py"]
+# They have targets of their own, since they need a web framework, other frameworks, Node or a browser, or test no part
+# of the package: what a target names is collected.
+collect_ignore = ["adapters", "ai_sdk", "browser", "examples", "server", "test_benchmarks.py"]
 
 
 SHARE, SHARES = map(int, os.environ.get("CHATLEDGER_TEST_SHARE", "0/1").split("/"))

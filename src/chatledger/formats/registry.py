@@ -31,6 +31,7 @@ _CODECS = {
     "agent-service": "chatledger.formats.agent_service:CODEC",
     "agent-framework": "chatledger.formats.agent_framework:CODEC",
     "pydantic-ai": "chatledger.formats.pydantic_ai:CODEC",
+    "ai-sdk": "chatledger.formats.ai_sdk:CODEC",
     "kosong/0.30": "chatledger.formats.kosong:CODEC",
     "kosong/0.23": "chatledger.formats.kosong.v0_23:CODEC",
     "qwen-agent": "chatledger.formats.qwen_agent:CODEC",
@@ -167,8 +168,7 @@ def unusable_formats() -> dict[str, str]:
     return dict(_FORMATS.faults())
 
 
-_FIRST = 8
-"""Elements of a list that are looked at first."""
+_FIRST = 8  # elements of a list that are looked at first
 
 
 def format_names() -> list[str]:

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 NAMES = (
     "agent_framework",
     "agent_service",
+    "ai_sdk",
     "anthropic",
     "google_adk",
     "import_shapes",
