@@ -24,7 +24,7 @@ def name_of(kind: str) -> str:
 def run_candidate(command: str, url: str, kind: str) -> Any:
     """What the candidate's own program reads of the database, which it makes first if the command is `write`."""
     arguments = [sys.executable, str(PROGRAM), command, url, kind]
-    done = subprocess.run(arguments, env=_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(arguments, env=candidate_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -34,7 +34,7 @@ def start_deleting(url: str) -> subprocess.Popen[str]:
     arguments = [sys.executable, str(DELETING), url]
     process = subprocess.Popen(
         arguments,
-        env=_environment(),
+        env=candidate_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -46,5 +46,5 @@ def start_deleting(url: str) -> subprocess.Popen[str]:
     return process
 
 
-def _environment() -> dict[str, str]:
+def candidate_environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(build() / "site")}
