@@ -73,8 +73,8 @@ def test_a_database_that_the_candidates_program_writes_is_upgraded(empty: Databa
 
 
 @pytest.mark.old_program
-def test_the_candidates_program_deletes_durable_runs_that_it_does_not_know(empty: Database) -> None:
-    """It opened the database before the upgrade, and goes on. The database deletes the rows of tables that are new."""
+def test_the_candidates_program_deletes_durable_runs_of_head(empty: Database) -> None:
+    """It opened the database before the upgrade, and goes on."""
     process = start_deleting(empty.url)
     try:
         migrate(empty.url)
