@@ -34,7 +34,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-ai-sdk test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants torture crowd soak \
+.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-ai-sdk test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants mutants-generated torture crowd soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -162,6 +162,9 @@ test-pgbouncer: $(READY)  ## Run two processes with 16 tasks each behind a real 
 mutants: $(READY)  ## Run each proof of reliability with its protection removed: all must fail (SAMPLE=3/20: each 20th, from the 3rd)
 	$(BIN)/python -m tests.faults.mutants $(if $(SAMPLE),--sample $(SAMPLE))
 
+mutants-generated: $(READY)  ## Run 600 small faults of core against the tests that cover their lines, resumably: what was killed is killed (TESTS: only these; MOST: so many; some 30 s each, two at a time)
+	$(BIN)/python -m tests.faults.generated $(if $(TESTS),--tests $(TESTS)) $(if $(MOST),--most $(MOST))
+
 torture: $(READY)  ## Kill servers each second while they make answers, for MINUTES on each database: nothing is lost, doubled or wrong
 	$(BIN)/python -m tests.answers.torture --minutes $(MINUTES)
 
@@ -285,4 +288,4 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
 clean:  ## Remove all environments, caches and build outputs
-	rm -rf .candidate .matrix $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(AI_SDK) $(SCHEMATHESIS) $(DOCS) $(BUILD) $(TOOLS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache
+	rm -rf .candidate .matrix .mutants $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(AI_SDK) $(SCHEMATHESIS) $(DOCS) $(BUILD) $(TOOLS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache

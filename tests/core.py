@@ -21,6 +21,10 @@ def is_in(module: str, package: str) -> bool:
     return f"{module}.".startswith(f"{package}.")
 
 
+def is_core(module: str) -> bool:
+    return module in SHARED or any(is_in(module, own) for own in OWN)
+
+
 def modules() -> dict[str, Path]:
     """Every module of the library, and its file."""
     source = ROOT / "src"

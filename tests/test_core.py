@@ -6,15 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.core import ANNEXES, OWN, SHARED, TABLE, holds_core, is_in, is_of_core, modules
+from tests.core import ANNEXES, TABLE, holds_core, is_core, is_in, is_of_core, modules
 from tests.without_annexes import delete, options
 
 TESTS = Path(__file__).parent
 MODULES = modules()
-
-
-def is_core(module: str) -> bool:
-    return module in SHARED or any(is_in(module, own) for own in OWN)
 
 
 def test_each_module_is_of_core_or_of_one_annex() -> None:
