@@ -162,7 +162,7 @@ test-pgbouncer: $(READY)  ## Run two processes with 16 tasks each behind a real 
 mutants: $(READY)  ## Run each proof of reliability with its protection removed: all must fail (SAMPLE=3/20: each 20th, from the 3rd)
 	$(BIN)/python -m tests.faults.mutants $(if $(SAMPLE),--sample $(SAMPLE))
 
-mutants-generated: $(READY)  ## Run 600 small faults of core against the tests that cover their lines, resumably: what was killed is killed (TESTS: only these; MOST: so many; some 30 s each, two at a time)
+mutants-generated: $(READY)  ## Run 600 small faults of core against the tests that cover their lines, resumably: what was killed is killed (TESTS: only these; MOST: so many; two at a time, each 5 to 30 s)
 	$(BIN)/python -m tests.faults.generated $(if $(TESTS),--tests $(TESTS)) $(if $(MOST),--most $(MOST))
 
 torture: $(READY)  ## Kill servers each second while they make answers, for MINUTES on each database: nothing is lost, doubled or wrong

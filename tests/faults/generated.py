@@ -67,7 +67,8 @@ def main() -> int:
         write(rows)
         tests = [covered.get(row.fault.file, {}).get(row.fault.line, []) for row in rows]
         wanted = [place for place, found in enumerate(tests) if found or not asked.tests]
-        outcomes = _run(rows, tests, wanted, asked.most)
+        log = KEPT / ("outcomes-of-some-tests.jsonl" if asked.tests else "outcomes.jsonl")
+        outcomes = _run(rows, tests, wanted, asked.most, log)
     # That some of the tests let a mutant live says nothing of all.
     firsts = {place: found for place, found in outcomes.items() if found in KILLED or not asked.tests}
     write([replace(row, first=row.first or firsts.get(place)) for place, row in enumerate(rows)])
@@ -129,10 +130,9 @@ def choose(tests: Sequence[str], lines: Mapping[str, int]) -> Sequence[str]:
 
 
 def _run(
-    rows: Sequence[Row], tests: Sequence[Sequence[str]], wanted: Sequence[int], most: int | None
+    rows: Sequence[Row], tests: Sequence[Sequence[str]], wanted: Sequence[int], most: int | None, log: Path
 ) -> Mapping[int, str]:
     """The outcomes by the place in the file. What an earlier run has found is not done again."""
-    log = KEPT / "outcomes.jsonl"
     outcomes = dict(json.loads(line) for line in log.read_text().splitlines()) if log.exists() else {}
     lines = Counter(test for found in tests for test in found)
     left = [place for place in wanted if place not in outcomes][:most]
