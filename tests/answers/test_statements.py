@@ -51,14 +51,14 @@ async def test_an_answer_costs_few_statements(pg_database: Database, monkeypatch
 
 
 class Steps:
-    """A model that calls `calls` tools in each step but the last."""
+    """A model that calls `calls` tools in each step before the last."""
 
     def __init__(self, steps: int, calls: int) -> None:
         self.steps, self.calls, self.asked = steps, calls, 0
 
     async def __call__(self, prompt: Any) -> AsyncIterator[TextDelta | ToolCallDelta]:
         self.asked += 1
-        if self.asked == self.steps:
+        if self.asked >= self.steps:
             yield TextDelta(text="It is sunny.")
             return
         for number in range(self.calls):
