@@ -34,7 +34,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-ai-sdk test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants mutants-generated torture crowd soak \
+.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-ai-sdk test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants mutants-generated torture crowd latencies soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -170,6 +170,9 @@ torture: $(READY)  ## Kill servers each second while they make answers, for MINU
 
 crowd: $(READY)  ## Keep a thousand answers live while their loop, the database and a lease are held up: nobody takes one over
 	$(BIN)/python -m tests.answers.crowd
+
+latencies: $(READY)  ## Measure in three minutes how soon an answer goes on after a kill, and how soon a stop is told
+	$(BIN)/python -m tests.answers.latencies
 
 soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/contribute/reliability.md
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/contribute/reliability.md
