@@ -68,7 +68,7 @@ async def test_a_body_in_tiny_chunks_ends_its_connection(
     ledger: Ledger, counted: Counted, path: bytes, known: bytes
 ) -> None:
     async with listening(create_app(ledger, authenticate=by_header)) as port:
-        answer = await asyncio.to_thread(send, port, CHUNKED % (path, known), TINY * 400_000)
+        answer = await asyncio.to_thread(send, port, CHUNKED % (path, known) + TINY * 400_000)
         assert b'"type":"urn:chatledger:BodyTooLarge"' in answer
         assert counted.events < 2 * FREE_PIECES
 
