@@ -95,6 +95,32 @@ async def test_a_follower_is_told_once_how_an_answer_ended(ledger: Ledger, monke
     assert statuses.count("completed") == 1
 
 
+async def test_a_follower_is_told_at_its_end_which_calls_still_wait(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decision about one of two calls leaves the status as it was told."""
+    decided, wait_for = asyncio.Event(), calls.wait_for
+
+    async def wait_later(scope: Scope, run_id: str) -> Run:
+        await decided.wait()
+        return await wait_for(scope, run_id)
+
+    def ask(call: Call) -> str:
+        raise Pending(call.call_id)
+
+    monkeypatch.setattr(calls, "wait_for", wait_later)
+    waiting = []
+    async with ledger.answers.serve({"weather": agent_of(Model(calls=2), Tools(ask))}):
+        answer = await ledger.answers.start("t", "Tokyo?", create=True)
+        async with asyncio.timeout(30), aclosing(answer.follow()) as changes:
+            async for change in changes:
+                if change.status == "paused":
+                    waiting.append(list(change.waiting or ()))
+                    await ledger.answers.resume(answer.run.run_id, approve=["call-0"])
+                    decided.set()
+    assert waiting == [["call-0", "call-1"], ["call-1"]]
+
+
 async def test_a_follower_of_an_answer_that_ended_without_a_word_is_told_its_end(ledger: Ledger) -> None:
     answer = await ledger.answers.start("t", "Tokyo?", agent="weather", create=True)
     await ledger.answers.stop(answer.run.run_id)

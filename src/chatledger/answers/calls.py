@@ -227,7 +227,7 @@ async def follow_run(
     ended = asyncio.create_task(wait_for(scope, run.run_id))
     changes = MessageRepository(scope).follow(run.thread_id, cursor=cursor, deltas=deltas)
     coming: asyncio.Task[ThreadChange] | None = None
-    statuses: dict[str | None, str | None] = {}
+    states: dict[str | None, tuple[str | None, Mapping[str, str | None] | None]] = {}
     try:
         while True:
             coming = coming or asyncio.create_task(_next(changes))
@@ -236,7 +236,7 @@ async def follow_run(
                 change, coming = coming.result(), None
                 cursor = change.cursor
                 if change.kind == "run":
-                    statuses[change.run_id] = change.status
+                    states[change.run_id] = change.status, change.waiting
                 yield change
             elif ended.done():
                 ended.result()
@@ -251,7 +251,7 @@ async def follow_run(
     reported = Reported().naming(encode_key(run.run_id, "run_id")) if deltas else None  # no message may name it
     async with aclosing(changes_until_now(scope, window, read_start(cursor, window.thread), reported)) as rest:
         async for change in rest:
-            if change.kind != "run" or statuses.get(change.run_id) != change.status:
+            if change.kind != "run" or states.get(change.run_id) != (change.status, change.waiting):
                 yield change
 
 
