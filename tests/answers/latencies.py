@@ -109,7 +109,7 @@ async def serve(url: str) -> None:
 
 @dataclass
 class Seconds:
-    """What was measured."""
+    """The seconds that `measure` took of each answer."""
 
     goes_on: list[float] = field(default_factory=list)
     """From the kill until the agent begins in the other process."""
@@ -207,7 +207,7 @@ async def one_round(ledger: Ledger, servers: list[ServingProcess], name: str, se
 
 
 def figures(seconds: Seconds) -> Iterator[tuple[str, list[float], float | None]]:
-    """What, its seconds, and the bound of the 95th percentile."""
+    """Each figure with its name, its seconds, and the bound of their 95th percentile."""
     yield "a kill, until another process goes on", seconds.goes_on, GOES_ON
     yield "a stop from another process", seconds.stop, STOPS
     yield "… until a follower is told", seconds.told, None

@@ -201,7 +201,7 @@ def resume(sql: WriteSql, terms: Terms, run_id: str, resumption: Resumption) -> 
     """Store the decisions, all or none. The answer goes on once none of its calls waits.
 
     Raises RunNotFound, InvalidArgument for a call that never waited, and RunConflict for one that was decided
-    otherwise, or whose message was revised or removed since.
+    otherwise, whose message was revised or removed since, or whose answer has ended.
     """
     tenant = terms.tenant
     answer = find_answer(sql, tenant, run_id)

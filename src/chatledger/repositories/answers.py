@@ -213,9 +213,9 @@ class AnswerRepository:
         `Call.approved`. One in `refuse` gets an error result, with the reason if a mapping gives one. All of them are
         stored, or none.
 
-        The same decision again changes nothing. Another one about the same call, or one about a call whose message was
-        revised or removed since, is a RunConflict. Raises RunNotFound, and InvalidArgument for a call that the answer
-        never waited for.
+        The same decision again changes nothing. Another one about the same call, one about a call whose message was
+        revised or removed since, and a new one after the answer ended are RunConflicts. Raises RunNotFound, and
+        InvalidArgument for a call that an open answer never waited for.
         """
         require(STR, run_id=run_id)
         require(_RESULTS, results=results)

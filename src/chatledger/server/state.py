@@ -49,7 +49,7 @@ class State:
     agents: frozenset[str] = frozenset()
     """The names of the agents that may be asked."""
     unserved: set[str] = field(default_factory=set)
-    """Those of them that no worker of this process runs, though somebody asked them."""
+    """The agents that somebody asked and no worker of this process runs. The log named each of them once."""
     approvals: ApprovalsBy = "admin"
     """Who decides about calls for which an answer waits."""
     tokens: TokenFile | None = None

@@ -94,9 +94,7 @@ async def _list_live(ledger: Ledger, thread: str | None, limit: int, cursor: str
                 answer.user_id,
                 answer.run.agent,
                 short(f"waits for {', '.join(answer.waiting)}", 60) if answer.state == "paused" else answer.state,
-                moment(
-                    answer.paused_at if answer.state == "paused" else answer.until if answer.state == "left" else None
-                ),
+                moment({"paused": answer.paused_at, "left": answer.until}.get(answer.state)),
                 answer.attempt,
                 moment(answer.run.started_at),
             )
