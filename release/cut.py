@@ -36,6 +36,7 @@ PROOFS = {
     "frames": "import chatledger.reports.frames",
     "google-adk": "import chatledger.adapters.google_adk",
     "langchain": "import chatledger.adapters.langchain",
+    "mcp": "import chatledger.cli.app, chatledger.mcp",
     "openai-agents": "import chatledger.adapters.openai_agents",
     "otel": "import chatledger.telemetry.otel",
     "prices": "import chatledger.reports.prices",

@@ -51,6 +51,7 @@ def keys(tmp_path: Path) -> Path:
 SHOW_OR_STORE = [
     *("serve", "threads", "show t", "prompt t", "check", "search words", "export", "check --fix --dry-run", "drafts"),
     *("runs list", "feedback list", "erase-message t m --yes", "archive t", "import -", "demo", "reencrypt"),
+    "mcp --user ada",
 ]
 
 

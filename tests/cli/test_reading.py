@@ -45,6 +45,7 @@ READS = [
     "feedback summary",
     "feedback compare stars",
     "drafts",
+    "mcp --all-users",
     "check --fix --dry-run",
     "delete t --dry-run",
     "erasures",

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperArgument
 
-from chatledger.cli import demo, serve, tokens
+from chatledger.cli import demo, mcp, serve, tokens
 from chatledger.cli.conversations import branches, drafts, feedback, prompt, runs, search, show, threads, usage
 from chatledger.cli.databases import backup, check, copy, erasures, migrate, reencrypt, removal, sql
 from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
@@ -56,6 +56,7 @@ app.add_typer(runs.app, name="runs", cls=CommandGroup)
 usage.add_to(app)
 app.add_typer(feedback.app, name="feedback", cls=CommandGroup)
 serve.add_to(app)
+mcp.add_to(app)
 app.add_typer(tokens.app, name="token", cls=tokens.TokenGroup)
 demo.add_to(app)
 
