@@ -112,6 +112,10 @@ def test_a_draft_is_left_to_another_process(ledger: blocking.Ledger) -> None:
             draft.leave()
     assert draft.message.content == "Sunny"
     assert draft.message.state == "partial"
+    with ledger.messages.attach("t", draft.message.message_id or "", draft.token) as attached:
+        attached.feed("ny, dry", offset=3)
+        assert attached.offset == 10
+    assert attached.message.content == "Sunny, dry"
 
 
 def test_iterators_are_generators(ledger: blocking.Ledger) -> None:

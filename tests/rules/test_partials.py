@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, RuleViolation
 from chatledger.models import RulesLevel
-from chatledger.rules import Lease, Tip, close_interrupted, complete, grow, interrupted, judge
+from chatledger.rules import Lease, Tip, Writer, close_interrupted, complete, grow, interrupted, judge
 from chatledger.types import Violation
 from tests.conversations import assistant, call, result, user
 from tests.rules.folding import open_places, tip_of, waiting
@@ -83,7 +83,7 @@ def test_a_lease_holds_for_its_seconds_and_not_from_the_future(seconds: float, h
 
 def test_a_lease_comes_back_from_its_column() -> None:
     written = datetime(2026, 1, 1, 0, 0, 0, 7, tzinfo=UTC)
-    tip = Tip(2, "assistant", partial_seq=2, lease=Lease(written, 2.5, 7, written))
+    tip = Tip(2, "assistant", partial_seq=2, lease=Lease(written, 2.5, Writer(7), written))
     lease = stored(tip).lease
     assert lease is not None
     assert lease._replace(read_at=written) == tip.lease

@@ -33,6 +33,7 @@ from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, Newest, Oldest, Run, Tokens, ToolCall, Turns
 from chatledger.repositories.history import Prompt, PromptFormat
 from chatledger.repositories.messages import MessageRepository
+from chatledger.rules import Writer
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drafts.draft import Draft, Pace, break_off, mark_of
@@ -160,7 +161,7 @@ class Turn:
 
         request = self._request([ChatMessage(role="assistant", state="partial")], key, expected=self._mark)
         pace = Pace()
-        request = replace(request, draft=new_stamp(), lease=pace.lease, continues=resume)
+        request = replace(request, draft=Writer(new_stamp()), lease=pace.lease, continues=resume)
         source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
         return Draft(self._scope, request, pace=pace, source=source)
 

@@ -116,6 +116,10 @@ class Growing:
     _content: list[_TextSoFar | _ThinkSoFar | Part] = field(default_factory=list)
     _reasoning: list[_TextSoFar | _ThinkSoFar | Part] = field(default_factory=list)
     _calls: list[_CallSoFar] = field(default_factory=list)
+    length: int = 0
+    """The characters of all texts and arguments, and 1 for each call, signature and whole part. It is the same for what
+    was added and for what is stored of it.
+    """
 
     @classmethod
     def after(cls, stored: ChatMessage) -> Growing:
@@ -126,10 +130,16 @@ class Growing:
             _CallSoFar(index, call.id, call.name, _pieces(call.arguments), call.extras, stored=True)
             for index, call in enumerate(stored.tool_calls or ())
         ]
-        return cls(_begun(stored.content, _TextSoFar.of), _begun(stored.reasoning, _ThinkSoFar.of), calls)
+        content, reasoning = _begun(stored.content, _TextSoFar.of), _begun(stored.reasoning, _ThinkSoFar.of)
+        length = sum(map(_length, [*content, *reasoning, *calls]))
+        return cls(content, reasoning, calls, length)
 
     def add(self, delta: Delta) -> None:
         """Raises DecodeError for a piece of a call before any call."""
+        if isinstance(delta, ToolCallDelta):
+            self._add_call(delta)
+            return
+        self.length += _length(delta)
         if isinstance(delta, str):
             _add_text(self._content, delta)
         elif isinstance(delta, TextDelta) or (isinstance(delta, TextPart) and delta.extras is None):
@@ -138,10 +148,33 @@ class Growing:
             _add_thought(self._reasoning, delta.text, delta.signature)
         elif isinstance(delta, ThinkPart) and delta.extras is None:
             _add_thought(self._content, delta.text, delta.signature)
-        elif isinstance(delta, ToolCallDelta):
-            self._add_call(delta)
         else:
             self._content.append(delta)
+
+    def rest(self, delta: Delta, offset: int) -> Delta | None:
+        """What of the delta is not here yet, if it begins at that length; None if all of it is. Raises InvalidArgument
+        for a place beyond the end, and for a call whose name does not come with its first piece, since what is stored
+        of it does not tell its place.
+        """
+        if not 0 <= offset <= self.length:
+            raise InvalidArgument("offset", f"must be from 0 to {self.length}, the end of the draft, not {offset}")
+        known = self.length - offset
+        if known and known >= _length(delta):
+            return None
+        if isinstance(delta, ToolCallDelta):
+            begins = bool(delta.name)
+            if not known and begins == (bool(self._calls) and self._find_call(delta) is not None):
+                detail = "must have the name of a call in its first piece, and in no other, if it has an offset"
+                raise InvalidArgument("delta", detail)
+            if known:
+                return ToolCallDelta(index=delta.index, arguments=(delta.arguments or "")[known - begins :])
+            return delta
+        if not known:
+            return delta
+        if isinstance(delta, str):
+            return delta[known:]
+        assert isinstance(delta, (TextDelta, ReasoningDelta, TextPart, ThinkPart))  # the others have the length 1
+        return delta.model_copy(update={"text": delta.text[known:]})
 
     def content(self) -> str | list[Part] | None:
         """A str if only text was added, else a list of parts; None if nothing was added."""
@@ -170,6 +203,7 @@ class Growing:
         if call is None:
             pieces = None if delta.arguments is None else [delta.arguments]
             self._calls.append(_CallSoFar(delta.index, delta.id, delta.name, pieces, delta.extras))
+            self.length += 1 + len(delta.arguments or "")
             return
         call.id = call.id if call.id is not None else delta.id
         call.name = call.name or delta.name
@@ -177,6 +211,7 @@ class Growing:
         if delta.arguments is not None:
             call.pieces = [] if call.pieces is None else call.pieces
             call.pieces.append(delta.arguments)
+            self.length += len(delta.arguments)
 
     def _find_call(self, delta: ToolCallDelta) -> _CallSoFar | None:
         """The call that the piece belongs to; None if it begins a new one."""
@@ -192,6 +227,25 @@ class Growing:
         if earlier.stored:  # a name begins a call of another response, unless the id says that it is the same call
             return earlier if delta.id and delta.id == earlier.id else None
         return None if delta.id and earlier.id and delta.id != earlier.id else earlier
+
+
+def _length(of: Delta | _TextSoFar | _ThinkSoFar | _CallSoFar) -> int:
+    """See `Growing.length`. The piece that names a call begins it."""
+    if isinstance(of, str):
+        return len(of)
+    if isinstance(of, ToolCallDelta):
+        return bool(of.name) + len(of.arguments or "")
+    if isinstance(of, _CallSoFar):
+        return 1 + sum(map(len, of.pieces or ()))
+    if isinstance(of, _TextSoFar):
+        return sum(map(len, of.pieces))
+    if isinstance(of, _ThinkSoFar):
+        return sum(map(len, of.pieces)) + bool(of.signature)
+    if isinstance(of, TextDelta) or (isinstance(of, TextPart) and of.extras is None):
+        return len(of.text)
+    if isinstance(of, ReasoningDelta) or (isinstance(of, ThinkPart) and of.extras is None):
+        return len(of.text) + bool(of.signature)
+    return 1
 
 
 def size_of(delta: Delta) -> int:

@@ -49,7 +49,7 @@ from chatledger.models.windows import Window
 from chatledger.removed import names_removed
 from chatledger.repositories.history import History, Prompt, PromptFormat, history_of
 from chatledger.repositories.payloads import read_messages
-from chatledger.rules import INTERRUPTED
+from chatledger.rules import INTERRUPTED, Writer
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.gone import with_digests
 from chatledger.storage.append.request import (
@@ -66,7 +66,7 @@ from chatledger.storage.changes.redaction import erase_at
 from chatledger.storage.changes.removal import pop, retract, rewind_to
 from chatledger.storage.changes.revise import list_revisions, revise_message
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drafts.draft import Draft, Pace
+from chatledger.storage.drafts.draft import Draft, Pace, read_token
 from chatledger.storage.follow.follow_cursor import read_start
 from chatledger.storage.follow.follower import follow
 from chatledger.storage.history.places import MESSAGE, Place, read_id, read_place
@@ -266,8 +266,22 @@ class MessageRepository:
             on_open_calls=on_open_calls,
             rules=rules,
         )
-        request = replace(request, lease=pace.lease, draft=new_stamp(), continues=resume)
+        request = replace(request, lease=pace.lease, draft=Writer(new_stamp()), continues=resume)
         return Draft(self._scope, request, pace=pace, source=source)
+
+    def attach(self, thread_id: str, message_id: str, token: str) -> Draft:
+        """Go on with a draft that was opened elsewhere: `token` is its `draft.token`. Enter it as the draft of a
+        `stream`. It has the stored content, and `draft.offset` tells where to go on. The draft that had the message
+        before gets DraftLost from its next write.
+
+        This also works after `draft.leave()`, and after the lease, until another writer takes the message over. A
+        finished message is `replayed`. Entering raises ThreadNotFound and MessageNotFound first, DraftLost if the token
+        is not that of the message's writer, and RunLost for the draft of an answer. This call raises InvalidArgument.
+        """
+        require(STR, thread_id=thread_id, message_id=message_id, token=token)
+        opened = _to_be_written(ChatMessage(role="assistant", message_id=message_id))
+        request = make_request(self._scope.terms, thread_id, [opened])
+        return Draft(self._scope, replace(request, draft=Writer(read_token(token), new_stamp())), pace=PACE)
 
     async def sync(
         self,

@@ -12,7 +12,7 @@ from chatledger.rules.check_stored import (
 from chatledger.rules.judge import Fold, Judged, Judgement, arguments_not_json, judge
 from chatledger.rules.partials import close_interrupted, complete, grow
 from chatledger.rules.synthetic_results import INTERRUPTED, close_gaps, closing_results
-from chatledger.rules.tip import Lease, OpenCall, Tip, interrupted
+from chatledger.rules.tip import Lease, OpenCall, Tip, Writer, interrupted
 
 __all__ = [
     "INTERRUPTED",
@@ -26,6 +26,7 @@ __all__ = [
     "OpenCall",
     "Severity",
     "Tip",
+    "Writer",
     "arguments_not_json",
     "check_messages",
     "close_gaps",

@@ -20,6 +20,18 @@ class OpenCall(NamedTuple):
     name: str
 
 
+class Writer(NamedTuple):
+    """A draft, by its token, and which of its holders writes: 0 is the one that opened it, and each that attaches to it
+    has a number of its own. The token is a secret of the draft's holders, so nothing prints it.
+    """
+
+    token: int
+    holder: int = 0
+
+    def __repr__(self) -> str:
+        return "Writer()"
+
+
 class Lease(NamedTuple):
     """The time for which a partial message belongs to its writer: `seconds` from its last write. `writer` tells a draft
     from another one that took the message over when the lease was over; None if no draft writes it. `written`, and
@@ -28,7 +40,7 @@ class Lease(NamedTuple):
 
     written: datetime
     seconds: float
-    writer: int | None
+    writer: Writer | None
     read_at: datetime
 
     @property

@@ -311,6 +311,10 @@ CALLS |= {
         lambda s, ids: said(s.messages.stream("mine", run_id=ids.run)),
         lambda s, ids: said(s.messages.stream("mine", message=ChatMessage.assistant(message_id=f"{ids.message}4"))),
     ],
+    "messages.attach": [
+        lambda s, ids: said(s.messages.attach(ids.thread, f"{ids.message}4", "0" * 16)),
+        lambda s, ids: said(s.messages.attach("mine", f"{ids.message}4", "0" * 16)),
+    ],
     "drafts.list": [lambda s, ids: s.drafts.list(), lambda s, ids: s.drafts.list(abandoned_for=0)],
     "drafts.interrupt": [
         lambda s, ids: s.drafts.interrupt(

@@ -31,7 +31,7 @@ MADE_OF = {
     "server/conversations/conversations.py _new_id": "the user's id and the idempotency key",
     "server/conversations/items.py to_messages": "the conversation's id, the idempotency key and an index",
     "storage/append/request.py _fill_ids": "the thread's id, the idempotency key and an index",
-    "storage/drafts/draft.py _following_id": "the thread's id, the first message's id and an index",
+    "storage/drafts/response.py _following_id": "the thread's id, the first message's id and an index",
     "repositories/feedback.py _feedback_id": "the run's id and the idempotency key",
     "transfer/other_stores/langchain.py decode": "the session and the row of the store",
     "transfer/other_stores/openai_agents.py decode": "the session and the row of the store",

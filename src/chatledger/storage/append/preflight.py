@@ -14,7 +14,7 @@ from typing import Any
 
 from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
-from chatledger.rules import Lease, OpenCall, Tip
+from chatledger.rules import Lease, OpenCall, Tip, Writer
 from chatledger.storage.append.request import After, AppendRequest
 from chatledger.storage.drivers.sql import Row, WriteSql
 from chatledger.storage.history.path import Segment, read_lineage
@@ -239,12 +239,16 @@ def _write_calls(calls: Sequence[OpenCall]) -> list[list[Any]]:
 
 
 def _write_lease(lease: Lease | None) -> list[Any] | None:
-    return None if lease is None else [to_microseconds(lease.written), lease.seconds, lease.writer]
+    if lease is None:
+        return None
+    token, holder = lease.writer or (None, 0)
+    return [to_microseconds(lease.written), lease.seconds, token, *([holder] if holder else [])]
 
 
 def _read_lease(stored: list[Any] | None, clock: int | None) -> Lease | None:
     if stored is None:
         return None
     written, seconds, *of_draft = stored  # schemas before 0005 keep no writer
+    writer = Writer(*of_draft[:2]) if of_draft and of_draft[0] is not None else None
     read_at = datetime.now(UTC) if clock is None else from_microseconds(clock)
-    return Lease(from_microseconds(written), seconds, next(iter(of_draft), None), read_at)
+    return Lease(from_microseconds(written), seconds, writer, read_at)

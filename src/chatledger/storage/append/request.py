@@ -30,7 +30,7 @@ from chatledger.models import LENIENT, ChatMessage, Limits, NewThread, RulesLeve
 from chatledger.models.base import Model, copy_with, refuse_own_fields, refusing
 from chatledger.models.json import JsonObject, JsonValue
 from chatledger.models.kv import Put
-from chatledger.rules import Lease
+from chatledger.rules import Lease, Writer
 from chatledger.storage.append.kv import KvWrite, make_writes
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, bytes_of, encode_message, runs_of
@@ -121,8 +121,8 @@ class AppendRequest:
     """Mark a partial message at the end as interrupted, even if its writer holds the lease."""
     lease: float = LEASE
     """Seconds for which other appends leave a partial message of the batch to its writer."""
-    draft: int | None = None
-    """The number of the draft that the batch opens: its one message is partial, and the draft will fill it. If a
+    draft: Writer | None = None
+    """The draft that the batch opens: its one message is partial, and the draft will fill it. If a
     message with its id is stored, that message is the result, whatever its content is.
     """
     continues: bool = False

@@ -13,6 +13,7 @@ the places where the last write has them.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -39,6 +40,7 @@ from chatledger.storage.append.draft_rows import HeldDraft
 from chatledger.storage.append.request import LEASE, AppendRequest, in_run
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drafts.attach import attach
 from chatledger.storage.drafts.draft_write import DraftWrite
 from chatledger.storage.drivers.sql import ReadSql
 from chatledger.storage.history.path import load_range
@@ -151,8 +153,7 @@ class Draft:
 
     async def __aenter__(self) -> Self:
         self._request = replace(self._request, now=datetime.now(UTC))  # the lease begins now
-        appended = await self._scope.append(self._request)
-        self.messages = appended.messages
+        self.messages = await self._open()
         if self.message.state != "partial":
             first, tenant = self.message, self._request.tenant
             self.messages = await self._scope.read(lambda sql: _load_response(sql, tenant, first))
@@ -167,6 +168,28 @@ class Draft:
         self._tried_at = time.monotonic()
         self._keeper = asyncio.create_task(self._keep())
         return self
+
+    async def _open(self) -> Sequence[ChatMessage]:
+        request = self._request
+        if request.draft is None or not request.draft.holder:
+            return (await self._scope.append(request)).messages
+        message, self._held, lease = await self._scope.write(lambda sql: attach(sql, request, request.ids[0]))
+        self._request = replace(request, lease=lease)
+        return [message]
+
+    @property
+    def token(self) -> str:
+        """With it, `messages.attach` goes on with the draft in another process. It is no permission, and is stored
+        nowhere but in the lease. Keep it secret all the same.
+        """
+        return "" if self._request.draft is None else f"{self._request.draft.token:016x}"
+
+    @property
+    def offset(self) -> int:
+        """How much the draft was fed: the place of the next piece. After `flush`, all of it is stored. It counts each
+        character of a text and of a call's arguments, and 1 for each call, signature and whole part.
+        """
+        return (Growing.after(self.message) if self.replayed else self._growing).length
 
     @property
     def message(self) -> ChatMessage:
@@ -227,19 +250,29 @@ class Draft:
                 await self.interrupt()
             raise
 
-    async def feed(self, delta: Delta | Any) -> None:
+    async def feed(self, delta: Delta | Any, *, offset: int | None = None) -> None:
         """Add a text, a TextDelta, ReasoningDelta or ToolCallDelta, or a whole part to the message. A draft with a
         `format` also takes an event of that format's stream, and raises DecodeError for a value that is no event. An
         event that it does not understand is kept in `unknown`; an event that reports a failure sets `failure`.
 
+        `offset` is the place of a piece, as `draft.offset` was before it. What is there is dropped, so pieces may
+        be sent again, and be cut at other places. The name of a call then comes with its first piece, and its `index`
+        counts the calls from 0. An event has no place.
+
         The call writes if at least `size` bytes were fed, or `interval` seconds have passed, since the last write, and
         else returns at once. If the database is away for a moment, the next piece tries again. Raises DraftLost if
-        another writer completed or interrupted the message, LimitExceeded if it grows beyond `limits.bytes`, and
-        InvalidArgument for a value that is no delta.
+        another writer has, completed or interrupted the message, LimitExceeded if it grows beyond `limits.bytes`, and
+        InvalidArgument for a value that is no delta, and for an `offset` beyond the end.
         """
         if self.replayed:
             return
         self._require_open()
+        if offset is not None:
+            require(INT, offset=offset)
+            size_of(delta)
+            delta = self._growing.rest(delta, offset)
+            if delta is None:
+                return
         if self._source is None or isinstance(delta, DELTAS):
             self._only_events = False
             self._add(delta)
@@ -479,6 +512,16 @@ class Draft:
         if keeper is not None and not keeper.done() and keeper is not asyncio.current_task():
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
+
+
+_TOKEN = re.compile(r"[0-7][0-9a-f]{15}")
+
+
+def read_token(token: str) -> int:
+    """Raises InvalidArgument, which does not repeat the text."""
+    if _TOKEN.fullmatch(token) is None:
+        raise InvalidArgument("token", "is not the token of a draft")
+    return int(token, 16)
 
 
 def mark_of(draft: Draft) -> str | None:
