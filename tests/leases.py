@@ -21,5 +21,7 @@ def _move_lease(sql: Any, tenant: str, partial: Any, seconds: float) -> None:
     of_thread = branches.c.tenant_id == tenant, branches.c.thread_id == partial.thread_id
     own = *of_thread, branches.c.branch == partial.branch
     (stored,) = sql.execute(select(branches.c.open_calls).where(*own)).one()
-    stored["partial"]["lease"][0] -= int(seconds * 1_000_000)
+    lease = stored["partial"]["lease"]
+    for place in (0, 4) if any(lease[4:]) else (0,):  # the last write, and when the draft last grew
+        lease[place] -= int(seconds * 1_000_000)
     sql.execute(update(branches).where(*own).values(open_calls=stored))

@@ -17,12 +17,26 @@ from chatledger.ids import derived_id
 from chatledger.models import ImagePart
 from chatledger.storage.append.request import ANSWER
 from tests.conversations import assistant, call
-from tests.server.visits import ANSWER_RUN, IDS, MESSAGE, QUESTION, RUN, SECRET, store_things
+from tests.server.visits import (
+    ANSWER_RUN,
+    DRAFT,
+    DRAFTED,
+    IDS,
+    MESSAGE,
+    QUESTION,
+    RUN,
+    SECRET,
+    TOKEN,
+    open_known,
+    store_things,
+)
 
 CALLS, PICTURE = "bob's calls", "bob's picture"
 PAUSED = "bob's paused"
 """A thread of his whose answer waits for a decision about the call `c`."""
 PAUSED_ANSWER = {"run_id": ANSWER + derived_id("answer", "default", PAUSED, "once")}
+STOPPED = "bob's stopped draft"
+_DRAFT = {"thread_id": DRAFTED, "message_id": DRAFT}
 _PIXEL = "iVBORw0KGgo="
 _READ_BY_POST: frozenset[str] = frozenset({"POST /login", "POST /logout"})
 """Requests that store nothing in the ledger."""
@@ -59,6 +73,14 @@ REQUESTS: Mapping[str, Sent] = {
     "GET /v1/threads/{thread_id}/messages": Sent(),
     "GET /v1/threads/{thread_id}/prompt": Sent(query={"format": "openai-chat"}),
     "POST /v1/threads/{thread_id}/messages": Sent({"messages": [QUESTION]}),
+    "POST /v1/threads/{thread_id}/drafts": Sent({"message_id": "new"}, path={"thread_id": "bob's other"}),
+    "POST /v1/threads/{thread_id}/drafts/{message_id}/pieces": Sent(
+        {"token": TOKEN, "offset": 0, "pieces": [SECRET, "x"]}, path=_DRAFT
+    ),
+    "POST /v1/threads/{thread_id}/drafts/{message_id}/complete": Sent({"token": TOKEN}, path=_DRAFT),
+    "POST /v1/threads/{thread_id}/drafts/{message_id}/interrupt": Sent(
+        {"token": TOKEN}, path={**_DRAFT, "thread_id": STOPPED}
+    ),
     "GET /v1/threads/{thread_id}/messages/{message_id}": Sent(),
     "PUT /v1/threads/{thread_id}/messages/{message_id}": Sent(QUESTION),
     "GET /v1/threads/{thread_id}/messages/{message_id}/revisions": Sent(),
@@ -118,6 +140,7 @@ async def store_owned(ledger: Ledger) -> None:
     """Bob's things of the walk, and a thread of his with a picture and an open call."""
     await store_things(ledger)
     bob = ledger.user("bob")
+    await open_known(bob, STOPPED, DRAFT)
     picture = ChatMessage(role="user", content=[ImagePart(data=_PIXEL, mime_type="image/png")], message_id=PICTURE)
     await bob.messages.append(CALLS, [picture], create=True)
     await bob.messages.append(CALLS, [assistant(calls=[call("c")])])

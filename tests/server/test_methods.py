@@ -101,6 +101,7 @@ async def test_what_is_created_is_where_its_location_says(ledger: Ledger) -> Non
         ("/threads", {"thread_id": "a/ü"}, "/threads/a%2F%C3%BC"),
         ("/threads/a%2F%C3%BC/messages", {"messages": [message]}, "/threads/a%2F%C3%BC/messages?branch=0"),
         ("/threads/a%2F%C3%BC/copy", {"thread_id": "c"}, "/threads/c"),
+        ("/threads/a%2F%C3%BC/drafts", {"message_id": "d"}, "/threads/a%2F%C3%BC/messages/d"),
         ("/threads/c/branches", {"at": None}, "/threads/c/messages?branch=1"),
         ("/threads/c/runs", {"run_id": "r"}, "/runs/r"),
         ("/threads/c/answers", {"question": "?"}, f"/answers/{ANSWER}{derived_id('answer', 'default', 'c', 'once')}"),

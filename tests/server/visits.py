@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chatledger import Feedback, Ledger
+from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.answers import Agent
 from chatledger.ids import derived_id
 from chatledger.repositories import scope_of
-from chatledger.storage.append.request import ANSWER
+from chatledger.rules import Writer
+from chatledger.storage.append.request import ANSWER, make_request
 from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn, user
 
@@ -28,8 +29,11 @@ CONVERSATION, ITEM = "bob's conversation", "bob's item"
 OWN_CONVERSATION = "ada's conversation"
 """The thread of the caller who asks for Bob's things."""
 QUESTION = {"role": "user", "content": "?"}
+ANSWERED = {"role": "assistant", "content": "!"}
 ASKED, AGENT = "bob's asked", "support"
 """A thread of his with an answer that no process works on, and the agent of that answer."""
+DRAFTED, DRAFT, TOKEN = "bob's drafted", "bob's draft", "0000000000000001"
+"""A thread of his with an open draft, and the draft's message and token, which the others know."""
 AGENTS: Mapping[str, Agent] = {AGENT: lambda turn: asyncio.sleep(0)}
 """They never run: nothing enters the life of the application of a walk."""
 ANSWER_RUN = ANSWER + derived_id("answer", "default", ASKED, "once")
@@ -63,6 +67,9 @@ _MY_CONVERSATION = {"conversation_id": OWN_CONVERSATION}
 _THREAD_OF_BOB = {"conversation_id": THREAD, "item_id": MESSAGE}
 _OF_BOB = {"user_id": "bob"}
 _ANSWER = {"run_id": ANSWER_RUN}
+_DRAFT = {"thread_id": DRAFTED, "message_id": DRAFT}
+_MY_DRAFT = {"thread_id": OWN, "message_id": DRAFT}
+_WITH_TOKEN = {"token": TOKEN}
 
 
 def a_list(*filters: str, cursor: bool = False, user: bool = True, **query: Any) -> list[Visit]:
@@ -113,6 +120,30 @@ VISITS: Mapping[str, list[Visit]] = {
         Visit(409, 404, path=_MINE, body={"messages": [QUESTION], "run_id": RUN}),
         Visit(400, path=_MINE, body={"messages": [QUESTION]}, headers={"If-Match": "MARK"}),
     ],
+    "open_draft": [
+        Visit(body={}),
+        Visit(body={"branch": 1}),
+        Visit(404, 201, body={"create": True}),
+        Visit(path=_DRAFT, body={"message_id": DRAFT, "resume": True}),
+        Visit(path=_DRAFT, body={"on_open_calls": "interrupt"}),
+        Visit(body={}, headers={"If-Match": "MARK"}),
+        Visit(400, 201, body={"create": True}, query=_OF_BOB),
+        Visit(path=_MINE, body={"reply_to": MESSAGE}),
+        Visit(409, 404, path=_MINE, body={"run_id": RUN}),
+    ],
+    "add_pieces": [
+        Visit(path=_DRAFT, body={**_WITH_TOKEN, "offset": 0, "pieces": ["x"]}),
+        Visit(path=_DRAFT, body={**_WITH_TOKEN, "offset": 9, "pieces": []}),
+        Visit(path=_MY_DRAFT, body={**_WITH_TOKEN, "offset": 0, "pieces": ["x"]}),
+        Visit(body={**_WITH_TOKEN, "offset": 0, "pieces": []}),
+    ],
+    "complete_draft": [
+        Visit(path=_DRAFT, body=_WITH_TOKEN),
+        Visit(path=_DRAFT, body={**_WITH_TOKEN, "payload": [ANSWERED], "format": "openai-chat"}),
+        Visit(path=_MY_DRAFT, body=_WITH_TOKEN),
+        Visit(body=_WITH_TOKEN),
+    ],
+    "interrupt_draft": [Visit(path=_DRAFT, body=_WITH_TOKEN), Visit(path=_MY_DRAFT, body=_WITH_TOKEN)],
     "get_message": [Visit(), Visit(path=_MINE)],
     "revise_message": [Visit(body=QUESTION), Visit(path=_MINE, body=QUESTION)],
     "list_revisions": [Visit(), Visit(path=_MINE)],
@@ -209,6 +240,13 @@ VISITS: Mapping[str, list[Visit]] = {
 }
 
 
+async def open_known(ledger: Ledger, thread_id: str, message_id: str) -> None:
+    """Open a draft with the token that the others know."""
+    opened = ChatMessage(role="assistant", content=SECRET, message_id=message_id, state="partial")
+    request = make_request(scope_of(ledger).terms, thread_id, [opened], create=True)
+    await scope_of(ledger).append(replace(request, draft=Writer(int(TOKEN, 16)), lease=300.0))
+
+
 async def store_things(ledger: Ledger, owner: str = "bob") -> dict[str, str]:
     """Store a thread of Bob's with all that a thread can have, and one of Ada's. Returns his cursors and his mark. With
     another owner, all of Bob's has that name.
@@ -234,6 +272,7 @@ async def store_things(ledger: Ledger, owner: str = "bob") -> dict[str, str]:
         score = Feedback(run_id=of(RUN), key=key, score=1, feedback_id=name, kwargs={"comment": SECRET})
         await bob.feedback.record(score)
     await bob.answers.start(of(ASKED), SECRET, agent=AGENT, idempotency_key="once", create=True)
+    await open_known(bob, of(DRAFTED), of(DRAFT))
     await bob.kv.put(("thread", of(THREAD)), SECRET, SECRET)
     mark = (await bob.messages.history(of(THREAD))).mark
     async with aclosing(bob.messages.follow(of(THREAD), cursor=first.mark)) as changes:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from chatledger.errors import DecodeError, InvalidArgument
 from chatledger.models.base import Model, Text, refuse_own_fields
 from chatledger.models.json import JsonObject, dumps, text_bytes
-from chatledger.models.messages import ChatMessage, ToolCall
+from chatledger.models.messages import ChatMessage, State, ToolCall
 from chatledger.models.parts import (
     AudioPart,
     FilePart,
@@ -175,6 +175,24 @@ class Growing:
             return delta[known:]
         assert isinstance(delta, (TextDelta, ReasoningDelta, TextPart, ThinkPart))  # the others have the length 1
         return delta.model_copy(update={"text": delta.text[known:]})
+
+    def add_from(self, offset: int, deltas: Sequence[Delta]) -> None:
+        """Add what of the deltas is not here yet; the first one begins at that length. Raises as `rest` and `add`."""
+        for delta in deltas:
+            rest = self.rest(delta, offset)
+            offset += _length(delta)
+            if rest is not None:
+                self.add(rest)
+
+    def on(self, message: ChatMessage, state: State) -> ChatMessage:
+        """The message with all that was added. A call that has no name yet is only in a complete message."""
+        fields = {
+            "content": self.content(),
+            "reasoning": self.reasoning(),
+            "tool_calls": self.tool_calls(nameless=state == "complete"),
+            "state": state,
+        }
+        return message.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
     def content(self) -> str | list[Part] | None:
         """A str if only text was added, else a list of parts; None if nothing was added."""

@@ -22,11 +22,13 @@ class OpenCall(NamedTuple):
 
 class Writer(NamedTuple):
     """A draft, by its token, and which of its holders writes: 0 is the one that opened it, and each that attaches to it
-    has a number of its own. The token is a secret of the draft's holders, so nothing prints it.
+    has a number of its own. The token is a secret of the draft's holders, so nothing prints it. `grown_at`: when pieces
+    of a holder without a process last came, in microseconds of the database's clock.
     """
 
     token: int
     holder: int = 0
+    grown_at: int = 0
 
     def __repr__(self) -> str:
         return "Writer()"

@@ -21,6 +21,7 @@ TAGS = {
     "caller": "Who sends the request.",
     "threads": "Conversations.",
     "messages": "The messages of a thread.",
+    "drafts": "Answers that grow while a client's model writes them.",
     "branches": "The paths through a thread: edits and other answers.",
     "events": "The changes of a thread while they happen.",
     "search": "Search in messages and titles.",

@@ -157,6 +157,8 @@ STATUSES = {
     "EncodedBody": 415,
     "HeadTooLarge": 431,
     "Busy": 503,
+    "OffsetMoved": 409,
+    "DraftSilent": 409,
     "Timeout": 503,
     "ServerError": 500,
 }
@@ -173,6 +175,8 @@ TITLES = {
     "EncodedBody": "The body of a request may not be compressed",
     "HeadTooLarge": "The URL and the headers are larger than allowed",
     "Busy": "The server is too busy for this now",
+    "OffsetMoved": "The draft has another length than the client believes",
+    "DraftSilent": "The draft was renewed too long without a new piece",
     "Http": "The server refused the request",
     "Timeout": "The answer took too long",
     "ServerError": "The server failed",

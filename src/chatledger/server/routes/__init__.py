@@ -10,6 +10,7 @@ from chatledger.server.query import refuse_unfit
 from chatledger.server.routes import (
     answers,
     branches,
+    drafts,
     events,
     feedback,
     health,
@@ -23,7 +24,22 @@ from chatledger.server.routes import (
     usage,
 )
 
-_V1 = (me, threads, messages, prompts, branches, events, search, runs, answers, feedback, usage, metrics, conversations)
+_V1 = (
+    me,
+    threads,
+    messages,
+    drafts,
+    prompts,
+    branches,
+    events,
+    search,
+    runs,
+    answers,
+    feedback,
+    usage,
+    metrics,
+    conversations,
+)
 
 
 def add_to(app: FastAPI) -> None:

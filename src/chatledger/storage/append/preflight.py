@@ -241,14 +241,14 @@ def _write_calls(calls: Sequence[OpenCall]) -> list[list[Any]]:
 def _write_lease(lease: Lease | None) -> list[Any] | None:
     if lease is None:
         return None
-    token, holder = lease.writer or (None, 0)
-    return [to_microseconds(lease.written), lease.seconds, token, *([holder] if holder else [])]
+    token, *of_holder = lease.writer or (None,)
+    return [to_microseconds(lease.written), lease.seconds, token, *(of_holder if any(of_holder) else ())]
 
 
 def _read_lease(stored: list[Any] | None, clock: int | None) -> Lease | None:
     if stored is None:
         return None
     written, seconds, *of_draft = stored  # schemas before 0005 keep no writer
-    writer = Writer(*of_draft[:2]) if of_draft and of_draft[0] is not None else None
+    writer = Writer(*of_draft[:3]) if of_draft and of_draft[0] is not None else None
     read_at = datetime.now(UTC) if clock is None else from_microseconds(clock)
     return Lease(from_microseconds(written), seconds, writer, read_at)

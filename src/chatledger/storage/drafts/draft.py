@@ -32,21 +32,18 @@ from chatledger.errors import (
     RuleViolation,
     StorageError,
 )
-from chatledger.ids import derived_id
 from chatledger.models import ChatMessage, Delta, Loss, OpaquePart, Part, State, TextPart, Usage
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.json import json_problem
 from chatledger.storage.append.draft_rows import HeldDraft
-from chatledger.storage.append.request import LEASE, AppendRequest, in_run
+from chatledger.storage.append.request import LEASE, AppendRequest
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drafts.attach import attach
 from chatledger.storage.drafts.draft_write import DraftWrite
-from chatledger.storage.drivers.sql import ReadSql
-from chatledger.storage.history.path import load_range
-from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.drafts.response import load_response, response_of, with_fields
 from chatledger.storage.rows.messages import EncodedMessage, bytes_of, encode_message
-from chatledger.storage.schema.text import encode_key, write_mark
+from chatledger.storage.schema.text import write_mark
 
 _LONGEST = 31_536_000
 """Seconds of a year. A longer lease or interval is a mistake, and would reach beyond the calendar."""
@@ -106,9 +103,6 @@ class Pace:
             raise InvalidArgument("lease", detail)
 
 
-_DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "format", "residual")
-"""The fields of the draft's message that the response sets. Its ids, its place and its run were set when it opened."""
-
 _FAILURE, _UNKNOWN = "failure", "unknown_events"
 """Keys of `response_metadata`."""
 
@@ -156,7 +150,7 @@ class Draft:
         self.messages = await self._open()
         if self.message.state != "partial":
             first, tenant = self.message, self._request.tenant
-            self.messages = await self._scope.read(lambda sql: _load_response(sql, tenant, first))
+            self.messages = await self._scope.read(lambda sql: load_response(sql, tenant, first))
             self.replayed = self._finished = True
             return self
         self._opened = self.message
@@ -356,16 +350,8 @@ class Draft:
         self._unwritten += max(added, 1)
 
     def _grown(self, state: State) -> ChatMessage:
-        """The message with all that was fed. A call that has no name yet cannot be stored; only `complete`
-        includes it.
-        """
-        fields = {
-            "content": self._growing.content(),
-            "reasoning": self._growing.reasoning(),
-            "tool_calls": self._growing.tool_calls(nameless=state == "complete"),
-            "state": state,
-        }
-        return self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
+        """The message with all that was fed."""
+        return self._growing.on(self._opened, state)
 
     def _so_far(self) -> ChatMessage:
         """The message as a write on the way stores it. Its parts stand where the end will have them, so whoever follows
@@ -398,9 +384,7 @@ class Draft:
 
     def _final(self, state: State, fields: dict[str, Any]) -> list[ChatMessage]:
         """The messages to be stored in the end. The last one has the state, all before it are complete."""
-        own, *following = self._response(state)
-        own = own.model_copy(update={name: {**(getattr(own, name) or {}), **added} for name, added in fields.items()})
-        *complete, last = own, *following
+        *complete, last = with_fields(self._response(state), fields)
         notes = self._notes()
         if notes:
             last = last.model_copy(update={"response_metadata": {**(last.response_metadata or {}), **notes}})
@@ -414,15 +398,7 @@ class Draft:
         if response is None:
             return [self._grown(state)]
         decoded, self.losses = response
-        own, following = self._opened, decoded
-        if decoded and decoded[0].role == own.role:
-            first, *following = decoded
-            own = own.model_copy(update={name: getattr(first, name) for name in _DECODED})
-            own = own.model_copy(update={"name": own.name if own.name is not None else first.name})
-        own = own.model_copy(update={"state": "complete"})
-        ids = [_following_id(own, index) for index in range(1, len(following) + 1)]
-        named = [message.model_copy(update={"message_id": id_}) for message, id_ in zip(following, ids, strict=True)]
-        return [own, *in_run(named, own.run_id)]
+        return response_of(self._opened, decoded)
 
     def _notes(self) -> dict[str, Any]:
         """The notes that tell a reader of a stream that failed, or that the draft did not understand."""
@@ -532,6 +508,12 @@ def mark_of(draft: Draft) -> str | None:
     return write_mark(request.thread, draft.message.branch or 0, held.tip.last_seq, held.stamp)
 
 
+async def open_for_others(draft: Draft) -> None:
+    """Enter the draft, and leave it to whoever has its token: its lease is not renewed here. Raises as entering it."""
+    await draft.__aenter__()
+    await draft._stop()  # noqa: SLF001
+
+
 async def break_off(draft: Draft, reason: str) -> None:
     """End the message as one whose provider broke off for this reason. Raises as `Draft.interrupt`."""
     fields = {"response_metadata": {_FAILURE: reason}}
@@ -540,26 +522,6 @@ async def break_off(draft: Draft, reason: str) -> None:
 
 def _parts_of(content: str | Sequence[Part] | None) -> Sequence[Part]:
     return [TextPart(text=content)] if isinstance(content, str) else content or ()
-
-
-def _following_id(first: ChatMessage, index: int) -> str:
-    """The id of a message that follows a draft's message. A retry of the draft finds it by the same id."""
-    return derived_id("response", first.thread_id or "", first.message_id or "", str(index))
-
-
-def _load_response(sql: ReadSql, tenant: Tenant, first: ChatMessage) -> list[ChatMessage]:
-    """The messages that a finished draft stored: the first one, and those that follow it."""
-    thread, response, count = encode_key(first.thread_id or "", "thread_id"), [first], 1
-    while True:
-        begin = (first.seq or 0) + len(response)
-        loaded = load_range(sql, tenant, thread, first.branch or 0, begin, begin + count - 1)
-        for message in loaded:
-            if message.message_id != _following_id(first, len(response)):
-                return response
-            response.append(message)
-        if len(loaded) < count:
-            return response
-        count *= 2
 
 
 def _may_pass(error: ChatLedgerError) -> bool:
