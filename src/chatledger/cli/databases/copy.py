@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.collection import collected_rarely
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import Debug, Json, run
 from chatledger.cli.output import print_json, print_table
@@ -84,7 +85,8 @@ def copy(
                 allow_empty=allow_empty,
                 progress=progress,
             )
-            report = asyncio.run(work)
+            with collected_rarely():
+                report = asyncio.run(work)
         if as_json:
             print_json(report.model_dump())
         else:
