@@ -26,7 +26,7 @@ PAGE_BYTES = 4 * 1024 * 1024
 """What the rows that are read at once hold; one row may be larger."""
 UNITS = 2_000
 """The most units of the target that a range has: of those that the source has no more, there may be any number."""
-_CELL_BYTES = 64
+CELL_BYTES = 64
 """What a cell takes in memory beside its text, about."""
 
 Unit: TypeAlias = str | tuple[str, ...]
@@ -131,7 +131,7 @@ def select_rows(part: CopiedPart, table: Table, dialect: str, lacking: frozenset
 
 def _selection(cells: Sequence[str], own: Sequence[Column[Any]], within: str, order: Sequence[str]) -> Selection:
     texts = [f"coalesce(octet_length(x.{column.name}), 0)" for column in own if _is_text(column.type)]
-    size = " + ".join([str(_CELL_BYTES * len(cells)), *texts])
+    size = " + ".join([str(CELL_BYTES * len(cells)), *texts])
     by = ", ".join(dict.fromkeys(order))
     summed = f"(sum({size}) OVER (ORDER BY {by} ROWS UNBOUNDED PRECEDING))::bigint / {PAGE_BYTES}"
     return Selection(
