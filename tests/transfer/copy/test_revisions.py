@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from chatledger.storage.schema.text import to_microseconds
 from chatledger.storage.upgrade.discard import ADDED
 from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database
-from tests.migrations.released.candidate import KINDS, name_of
+from tests.migrations.released.candidate import KINDS, candidate_environment, name_of
 from tests.migrations.released.candidate.program import read
 from tests.migrations.released.kept import kept_reads, restore
 from tests.migrations.test_candidate import assert_reads
@@ -172,6 +174,27 @@ async def test_a_database_of_the_candidate_is_copied_to_head(
         assert [list(map(moment, row)) for row in await query(database, statement)] == [
             list(map(moment, row)) for row in await query(candidate, statement)
         ]
+
+
+@pytest.mark.old_program
+async def test_a_copy_that_the_candidate_began_is_ended_by_it(candidate: Database, tmp_path: Path) -> None:
+    source = Database("sqlite", str(tmp_path / "source.db"))
+    await asyncio.to_thread(restore, source, name_of("plain"))
+    command = [sys.executable, "-m", "chatledger.cli", "copy", "--from", source.url, "--to", candidate.url]
+
+    async def copy_by_the_candidate(*more: str) -> None:
+        await asyncio.to_thread(
+            subprocess.run, [*command, *more], env=candidate_environment(), capture_output=True, check=True
+        )
+
+    await copy_by_the_candidate()
+    before = await stored(candidate)
+    for done in (False, True):
+        with pytest.raises(StorageError, match="was begun by an older release, at schema 0008; end it there"):
+            await copy(source.url, candidate.url, done=done)
+    assert await stored(candidate) == before
+    await copy_by_the_candidate("--done")
+    await asyncio.to_thread(migrate, candidate.url)
 
 
 async def stored(database: Database) -> dict[str, list[tuple[Any, ...]]]:

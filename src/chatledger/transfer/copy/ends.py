@@ -28,6 +28,7 @@ from chatledger.storage.drivers.urls import (
     sqlite_path,
     without_password,
 )
+from chatledger.storage.schema.copy_triggers import MARKER
 from chatledger.storage.schema.row_security import agreed, require_all_rows
 from chatledger.storage.upgrade.discard import ADDED
 from chatledger.storage.upgrade.files import file_error, require_folder
@@ -200,7 +201,7 @@ def _require_empty_if_old(path: str) -> None:
             if status.older and any(
                 connection.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall() for name in names & _FIRST
             ):
-                raise _old_with_rows(path, status)
+                raise _old_with_rows(path, status, begun=MARKER in names)
         except sqlite3.Error as error:
             raise file_error(path, f"cannot open {path}", error) from error
 
@@ -209,7 +210,10 @@ _FIRST = {"threads", "kv"}
 """The tables of the oldest and of later revisions that have rows if any has."""
 
 
-def _old_with_rows(name: str, status: SchemaStatus) -> StorageError:
+def _old_with_rows(name: str, status: SchemaStatus, *, begun: bool) -> StorageError:
+    if begun:
+        there = f"a copy into {name} was begun by an older release, at schema {status.found}; end it there with --done"
+        return StorageError(f"{there}, or copy into a new or an empty database")
     return StorageError(
         f"{name} has rows already, at the older schema {status.found}, and no copy put them there; copy into a new or "
         "an empty database"
@@ -222,7 +226,7 @@ async def _prepare_postgresql(url: URL, schema: str) -> None:
         async with engine.connect() as connection:
             status = await connection.run_sync(read_status, schema)
             if status.older and await connection.run_sync(_has_rows, schema):
-                raise _old_with_rows(without_password(url), status)
+                raise await connection.run_sync(_old_postgresql, schema, url, status)
         if status.found is None or status.older:
             await upgrade_engine(engine, schema)
     except Exception as error:
@@ -231,19 +235,30 @@ async def _prepare_postgresql(url: URL, schema: str) -> None:
         await engine.dispose()
 
 
+def _old_postgresql(connection: Connection, schema: str, url: URL, status: SchemaStatus) -> StorageError:
+    return _old_with_rows(without_password(url), status, begun=_has_table(connection, schema, MARKER))
+
+
 def _has_rows(connection: Connection, schema: str) -> bool:
     require_all_rows(connection, schema)
     connection.exec_driver_sql("SET LOCAL chatledger.migrating = 'on'")
     return any(
         connection.exec_driver_sql(f'SELECT 1 FROM "{schema}".{name} LIMIT 1').first() is not None
         for name in _FIRST
-        if connection.exec_driver_sql(f"SELECT to_regclass('\"{schema}\".{name}')").scalar() is not None
+        if _has_table(connection, schema, name)
     )
+
+
+def _has_table(connection: Connection, schema: str, name: str) -> bool:
+    return connection.exec_driver_sql(f"SELECT to_regclass('\"{schema}\".{name}')").scalar() is not None
 
 
 def _require_target(connection: Connection, schema: str, url: URL) -> bool:
     """Whether row-level security holds for the role."""
-    require_usable(read_status(connection, schema), command(url))
+    status = read_status(connection, schema)
+    if status.older and _has_table(connection, schema, MARKER):
+        raise _old_postgresql(connection, schema, url, status)
+    require_usable(status, command(url))
     require_all_rows(connection, schema)
     return agreed(connection, schema, None, command(url))
 
