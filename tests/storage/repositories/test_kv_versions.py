@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
-from chatledger import Ledger, NewThread, Put, VersionConflict
+from chatledger import Ledger, NewThread, PostgreSQL, Put, VersionConflict
 from tests.conftest import Database
 from tests.conversations import user
 from tests.reasons import about
 from tests.storage.raw import query
+from tests.storage.schema.test_row_security import owned, secured
+
+__all__ = ["owned", "secured"]  # fixtures
 
 TENANT, ADA, THREAD = ("tenant",), ("user", "ada"), ("thread", "t")
 HOUR = 3_600_000_000
@@ -54,6 +57,34 @@ async def test_a_stale_put_is_refused_after_a_deletion_and_a_step_of_the_clock(
     assert await ledger.kv.delete(scope, "plan", expected=again.version)
     merged = await ledger.kv.put(scope, "plan", {"a": 1}, merge=True)
     assert merged.version == again.version + 1
+
+
+async def refuse_stale_puts(ledger: Ledger, database: Database) -> None:
+    """In the tenant's view and in a user's."""
+    ada = ledger.user("ada")
+    await ada.threads.create("t")
+    for view, scope in ((ledger, TENANT), (ada, ADA), (ada, THREAD), (ada, THREAD)):
+        await view.kv.put(scope, "k", 1)
+        await an_hour_ahead(database)
+        held = await view.kv.get(scope, "k")
+        assert held is not None
+        assert await view.kv.delete(scope, "k")
+        assert (await view.kv.put(scope, "k", 2, expected=0)).version == held.version + 1
+        with pytest.raises(VersionConflict, check=about("value")):
+            await view.kv.put(scope, "k", "stale", expected=held.version)
+    highest = max([one.version for one in await ada.kv.list(THREAD)])
+    await ada.threads.delete("t")
+    await ada.threads.create("t")
+    assert (await ada.kv.put(THREAD, "k", 3)).version == highest + 1
+
+
+async def test_it_is_refused_in_a_users_view(database: Database, ledger: Ledger) -> None:
+    await refuse_stale_puts(ledger, database)
+
+
+async def test_it_is_refused_under_row_level_security(pg_url: str, secured: str) -> None:
+    async with Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger:
+        await refuse_stale_puts(ledger, Database("postgresql", pg_url))
 
 
 async def test_one_transaction_deletes_and_puts(database: Database, ledger: Ledger) -> None:
