@@ -34,7 +34,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-ai-sdk test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants mutants-generated torture crowd latencies soak \
+.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-ai-sdk test-clients test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants mutants-generated torture crowd latencies soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -117,6 +117,10 @@ $(AI_SDK_READY): $(READY) tests/ai_sdk/package.json
 
 test-ai-sdk: $(AI_SDK_READY)  ## Let the real AI SDK check the UI messages that we write; Node is installed with apt if there is none
 	CHATLEDGER_AI_SDK=$(abspath $(AI_SDK)) $(BIN)/python -m pytest tests/ai_sdk
+
+test-clients: $(READY)  ## Run the programs of examples/clients in curl, Node and Go, which are installed with apt if they are missing
+	$(BIN)/python -m tests.clients.programs
+	$(BIN)/python -m pytest tests/clients
 
 # Schemathesis has an environment of its own, since it needs much that nothing else here needs.
 $(SCHEMATHESIS_READY): pyproject.toml constraints.txt tests/schemathesis/requirements.txt

@@ -77,7 +77,9 @@ def _takes(operation: dict[str, Any]) -> Iterator[str]:
     if also:
         yield f"{'Takes also' if rows else 'Takes'} {', '.join(also)}."
     if "requestBody" in operation:
-        yield f"Body: {_type(operation['requestBody']['content']['application/json']['schema'])}."
+        kinds = operation["requestBody"]["content"]
+        own = kinds.get("application/json")
+        yield f"Body: {_type(own['schema'])}." if own else f"Body: `{'` or `'.join(kinds)}`."
 
 
 def _returns(operation: dict[str, Any]) -> str:
@@ -112,9 +114,9 @@ def _own() -> frozenset[str]:
     """The bodies that the server defines. The others are models of the library, or pages."""
     schemas = description()["components"]["schemas"]
     asked = {
-        one["requestBody"]["content"]["application/json"]["schema"].get("$ref", "").rpartition("/")[2]
+        content["schema"].get("$ref", "").rpartition("/")[2]
         for _, _, one in operations()
-        if "requestBody" in one
+        for content in one.get("requestBody", {"content": {}})["content"].values()
     }
     return frozenset(
         (asked | {"Stored", "MessagePage", "Prompt", "Me", "ShownAnswer"}) & schemas.keys() - {"ChatMessage"}

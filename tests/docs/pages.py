@@ -54,6 +54,8 @@ READ_ONLY = frozenset({"text", "ini", "nginx", "dockerfile", "yaml", "http", "ht
 
 _COMMAND = re.compile(r"^\$ (.*(?<!\\)(?:\\\n.*(?<!\\))*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _FENCE = re.compile(r"^( *)```(\w+)(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
+_SHOWN = re.compile(r'--8<-- "(examples/clients/[^"]+)"\n')
+"""A file that `make test-clients` runs."""
 _SHELL = re.compile(r"[|<>&;$`]|^(?!chatledger )")
 _URL = re.compile(r"postgresql://[^\s\"'`)]*")
 _TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -129,6 +131,8 @@ class Reader:
                 json.loads(source)
             case "toml":
                 tomllib.loads(source)
+            case _ if shown := _SHOWN.fullmatch(source):
+                assert (ROOT / shown[1]).is_file(), f"{place}: there is no {shown[1]}"
             case language:
                 assert language in READ_ONLY, f"{place}: nothing runs a block in {language!r}"
 

@@ -23,10 +23,12 @@ from tests.server.visits import (
     DRAFTED,
     IDS,
     MESSAGE,
+    OF_LINES,
     QUESTION,
     RUN,
     SECRET,
     TOKEN,
+    as_sent,
     open_known,
     store_things,
 )
@@ -74,6 +76,9 @@ REQUESTS: Mapping[str, Sent] = {
     "GET /v1/threads/{thread_id}/prompt": Sent(query={"format": "openai-chat"}),
     "POST /v1/threads/{thread_id}/messages": Sent({"messages": [QUESTION]}),
     "POST /v1/threads/{thread_id}/drafts": Sent({"message_id": "new"}, path={"thread_id": "bob's other"}),
+    "POST /v1/threads/{thread_id}/drafts/upload": Sent(
+        '"x"', path={"thread_id": "bob's uploads"}, query={"create": True}, headers=OF_LINES
+    ),
     "POST /v1/threads/{thread_id}/drafts/{message_id}/pieces": Sent(
         {"token": TOKEN, "offset": 0, "pieces": [SECRET, "x"]}, path=_DRAFT
     ),
@@ -165,7 +170,8 @@ async def send(client: httpx.AsyncClient, route: str, sent: Sent) -> httpx.Respo
     method, _, path = route.partition(" ")
     for name, value in {**IDS, "index": "0", **sent.path}.items():
         path = path.replace(f"{{{name}}}", quote(value, safe=""))
-    return await client.request(method, path, params=sent.query, json=sent.json, data=sent.form, headers=sent.headers)
+    body = as_sent(sent.json)
+    return await client.request(method, path, params=sent.query, data=sent.form, headers=sent.headers, **body)
 
 
 def said(response: httpx.Response) -> str:

@@ -16,7 +16,7 @@ from chatledger.server.page import conversation, login, media, scores, static, t
 from chatledger.storage.append.request import ANSWER
 from tests.server.conftest import by_header, client_of, json_of, listening
 from tests.server.owned import REQUESTS, send, store_owned
-from tests.server.visits import AGENTS
+from tests.server.visits import AGENTS, OF_LINES, as_sent
 
 _CHANGING = {"content-length"}
 """Headers of the routes that say how long something took."""
@@ -102,6 +102,7 @@ async def test_what_is_created_is_where_its_location_says(ledger: Ledger) -> Non
         ("/threads/a%2F%C3%BC/messages", {"messages": [message]}, "/threads/a%2F%C3%BC/messages?branch=0"),
         ("/threads/a%2F%C3%BC/copy", {"thread_id": "c"}, "/threads/c"),
         ("/threads/a%2F%C3%BC/drafts", {"message_id": "d"}, "/threads/a%2F%C3%BC/messages/d"),
+        ("/threads/c/drafts/upload?message_id=u", '"x"', "/threads/c/messages/u"),
         ("/threads/c/branches", {"at": None}, "/threads/c/messages?branch=1"),
         ("/threads/c/runs", {"run_id": "r"}, "/runs/r"),
         ("/threads/c/answers", {"question": "?"}, f"/answers/{ANSWER}{derived_id('answer', 'default', 'c', 'once')}"),
@@ -111,8 +112,9 @@ async def test_what_is_created_is_where_its_location_says(ledger: Ledger) -> Non
     assert len(described) == len(created)
     async with client_of(outer) as client:
         for path, body, place in created:
-            key = {"Idempotency-Key": "once"} if path.endswith("/answers") else {}
-            made = await client.post(f"/chat/v1{path}", json=body, headers=key)
+            headers = {"Idempotency-Key": "once"} if path.endswith("/answers") else {}
+            headers |= OF_LINES if isinstance(body, str) else {}
+            made = await client.post(f"/chat/v1{path}", headers=headers, **as_sent(body))
             assert (made.status_code, made.headers["Location"]) == (201, f"/chat/v1{place}"), made.text
             read = await client.get(made.headers["Location"])
             assert read.status_code == 200

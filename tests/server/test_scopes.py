@@ -40,6 +40,7 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "GET /v1/threads/{thread_id}/messages": READ,
     "POST /v1/threads/{thread_id}/messages": ASK,
     "POST /v1/threads/{thread_id}/drafts": WRITE,
+    "POST /v1/threads/{thread_id}/drafts/upload": WRITE,
     "POST /v1/threads/{thread_id}/drafts/{message_id}/pieces": WRITE,
     "POST /v1/threads/{thread_id}/drafts/{message_id}/complete": WRITE,
     "POST /v1/threads/{thread_id}/drafts/{message_id}/interrupt": WRITE,

@@ -19,7 +19,7 @@ from chatledger.server import Caller, ServerLimits, create_app
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.server.conftest import by_header, client_of
-from tests.server.visits import AGENTS, IDS, SECRET, VISITS, Visit, store_things
+from tests.server.visits import AGENTS, IDS, SECRET, VISITS, Visit, as_sent, store_things
 from tests.storage.raw import Run, raw_connection
 
 CALLERS = {"another user": ("ada", "default"), "same name elsewhere": ("bob", "acme"), "elsewhere": ("*", "acme")}
@@ -149,7 +149,7 @@ async def ask(client: httpx.AsyncClient, method: str, path: str, visit: Visit, g
         {name: given.get(value, value) if isinstance(value, str) else value for name, value in those.items()}
         for those in (visit.query, visit.headers)
     )
-    return await client.request(method, path, params=query, headers=headers, json=visit.body)
+    return await client.request(method, path, params=query, headers=headers, **as_sent(visit.body))
 
 
 async def dump(rows_of: Run) -> dict[str, list[tuple[Any, ...]]]:

@@ -48,6 +48,7 @@ class Visit:
     """The status in another tenant, if it differs: Bob's ids are free there, and the caller has no thread."""
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Any = None
+    """JSON, or a text to send as it is."""
     headers: Mapping[str, str] = field(default_factory=dict)
     path: Mapping[str, str] = field(default_factory=dict)
     """The ids in the path that are not Bob's."""
@@ -70,6 +71,7 @@ _ANSWER = {"run_id": ANSWER_RUN}
 _DRAFT = {"thread_id": DRAFTED, "message_id": DRAFT}
 _MY_DRAFT = {"thread_id": OWN, "message_id": DRAFT}
 _WITH_TOKEN = {"token": TOKEN}
+OF_LINES = {"Content-Type": "application/x-ndjson"}
 
 
 def a_list(*filters: str, cursor: bool = False, user: bool = True, **query: Any) -> list[Visit]:
@@ -144,6 +146,17 @@ VISITS: Mapping[str, list[Visit]] = {
         Visit(body=_WITH_TOKEN),
     ],
     "interrupt_draft": [Visit(path=_DRAFT, body=_WITH_TOKEN), Visit(path=_MY_DRAFT, body=_WITH_TOKEN)],
+    "upload_draft": [
+        Visit(body='"x"', headers=OF_LINES),
+        Visit(body='"x"', headers=OF_LINES, query={"branch": 1}),
+        Visit(404, 201, body='"x"', headers=OF_LINES, query={"create": True}),
+        Visit(path=_DRAFT, body='"x"', headers=OF_LINES, query={"message_id": DRAFT, "resume": True}),
+        Visit(path=_DRAFT, body='"x"', headers=OF_LINES, query={"on_open_calls": "interrupt"}),
+        Visit(body='"x"', headers={**OF_LINES, "If-Match": "MARK"}),
+        Visit(400, 201, body='"x"', headers=OF_LINES, query={"create": True, **_OF_BOB}),
+        Visit(path=_MINE, body='"x"', headers=OF_LINES, query={"reply_to": MESSAGE}),
+        Visit(409, 404, path=_MINE, body='"x"', headers=OF_LINES, query={"run_id": RUN}),
+    ],
     "get_message": [Visit(), Visit(path=_MINE)],
     "revise_message": [Visit(body=QUESTION), Visit(path=_MINE, body=QUESTION)],
     "list_revisions": [Visit(), Visit(path=_MINE)],
@@ -284,3 +297,8 @@ async def store_things(ledger: Ledger, owner: str = "bob") -> dict[str, str]:
         "list_runs": (await bob.runs.list(limit=1)).next_cursor or "",
         "list_feedback": (await bob.feedback.list(events=True, limit=1)).next_cursor or "",
     }
+
+
+def as_sent(body: Any) -> dict[str, Any]:
+    """The argument of the client for it."""
+    return {"content": body} if isinstance(body, str) else {"json": body}

@@ -167,9 +167,9 @@ def _middleware(state: State, access: Middleware, cors: Sequence[str]) -> list[M
         Middleware(Failures),
         Middleware(Deadline, seconds=state.limits.request_seconds),
         access,
+        Middleware(EncodedPaths),
         Middleware(BodyLimit, size=state.limits.body, held=state.bodies),
         Middleware(Share, places=state.places),
-        Middleware(EncodedPaths),
         Middleware(Methods),
         Middleware(Compressed),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatledger.server.problems import problem
@@ -13,6 +14,8 @@ PIECE = 64 * 1024
 """Bytes that the server gives to a connection at once. The next piece waits until the client has taken this one, so a
 connection holds little of a response that nobody reads.
 """
+
+_LIMIT = "limit"
 
 
 class Deadline:
@@ -32,6 +35,7 @@ class Deadline:
         clock = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(self._seconds) as limit:
+                scope.setdefault("state", {})[_LIMIT] = limit
 
                 async def sending(message: Message) -> None:
                     nonlocal begun
@@ -50,6 +54,13 @@ class Deadline:
             if not begun:
                 detail = f"no answer within {self._seconds:g} seconds; a write may be stored or not: send it again"
                 await problem(503, "Timeout", detail, headers={"Retry-After": "1"})(scope, receive, send)
+
+
+def take_time(request: Request) -> None:
+    """Let the answer begin whenever it likes: the route has limits of its own."""
+    limit: asyncio.Timeout | None = getattr(request.state, _LIMIT, None)
+    if limit is not None:
+        limit.reschedule(None)
 
 
 def _pieces(message: Message) -> Iterator[Message]:

@@ -131,6 +131,8 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
         statuses.add(413)
     if "requestBody" in operation:
         statuses |= {413, 415}
+    if "application/x-ndjson" in operation.get("requestBody", {}).get("content", ()):
+        statuses.add(408)
     if names & {"if-match"}:
         statuses.add(412)
     if "format" in names:

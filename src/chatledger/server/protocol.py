@@ -5,6 +5,7 @@ who sends it. The parser takes as long for a piece of a body as for a line of it
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +24,8 @@ FREE_PIECES = 1_000
 """Pieces of a chunked body that may be as small as they like."""
 SMALLEST_PIECE = 256
 """Bytes that the other pieces have at least, on average."""
+PIECES_A_SECOND = 300
+"""Pieces of any size that are free besides in each second of a body: a model's words come one at a time."""
 HEAD_SECONDS = 10
 """Seconds in which the head of a request has come."""
 STOP_SECONDS = 0.5
@@ -135,6 +138,7 @@ class Parser(h11.Connection):
         super().__init__(h11.SERVER, LARGEST_HEAD)
         self.refusal = (400, "InvalidRequest", "it is no HTTP/1.1 request")
         self._pieces = self._bytes = 0
+        self._began = 0.0
 
     def next_event(self) -> Any:
         try:
@@ -151,6 +155,7 @@ class Parser(h11.Connection):
 
     def _begin(self, request: h11.Request) -> None:
         self._pieces = self._bytes = 0
+        self._began = time.monotonic()
         headers = request.headers
         size = len(request.target) + sum(len(name) + len(value) for name, value in headers)
         if size > LARGEST_HEAD or len(headers) > MOST_HEADERS:
@@ -163,8 +168,9 @@ class Parser(h11.Connection):
     def _count(self, piece: h11.Data) -> None:
         self._pieces += piece.chunk_start
         self._bytes += len(piece.data)
-        if self._pieces > FREE_PIECES + self._bytes // SMALLEST_PIECE:
-            detail = f"after {FREE_PIECES:,} chunks, a body needs {SMALLEST_PIECE} bytes a chunk on average"
+        more = self._pieces - FREE_PIECES - self._bytes // SMALLEST_PIECE
+        if more > 0 and more > PIECES_A_SECOND * (time.monotonic() - self._began):
+            detail = f"after {FREE_PIECES:,} chunks, a fast body needs {SMALLEST_PIECE} bytes a chunk on average"
             self._refuse(413, "BodyTooLarge", detail)
 
     def _refuse(self, status: int, kind: str, detail: str) -> None:

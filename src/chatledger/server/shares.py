@@ -112,6 +112,13 @@ async def enter(request: Request) -> None:
         await place.enter()
 
 
+def leave(request: Request) -> None:
+    """Give the place back before the answer, as a long request does that has a limit of its own."""
+    place: RequestPlace | None = getattr(request.state, _PLACE, None)
+    if place is not None:
+        place.leave()
+
+
 def _begins_stream(message: Message) -> bool:
     kind = Headers(raw=message["headers"]).get("content-type", "") if message["type"] == "http.response.start" else ""
     return kind.startswith("text/event-stream")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 
 from chatledger.errors import StorageError
 from chatledger.ledger import Ledger
@@ -33,7 +35,7 @@ class State:
     authenticate: Authenticate
     ledger: Ledger | None = None
     streams: Counter[Caller] = field(default_factory=Counter)
-    """The number of open event streams of each caller."""
+    """The number of open event streams and uploads of each caller."""
     encoded: EncodedOnce = field(default_factory=EncodedOnce)
     """The events that the streams are sending."""
     waits: set[asyncio.Timeout] = field(default_factory=set)
@@ -81,6 +83,18 @@ class State:
         if not self._may_serve:
             await scope_of(ledger).require_keys()
             self._may_serve = True
+
+    @contextmanager
+    def stream_of(self, caller: Caller) -> Iterator[None]:
+        """Count a stream as one of the caller's. Raises HTTPException if there are too many."""
+        if self.streams[caller] >= self.limits.caller_streams or self.streams.total() >= self.limits.streams:
+            detail = "the server has as many open streams as it allows, in all or of one caller; try again later"
+            raise HTTPException(503, detail, {"Retry-After": "5"})
+        self.streams[caller] += 1
+        try:
+            yield
+        finally:
+            self.streams -= Counter([caller])  # which also drops a caller without streams
 
     def drain(self) -> None:
         """End the event streams, so that the server can stop. Their clients reconnect, to another server."""

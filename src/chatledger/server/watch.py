@@ -14,7 +14,7 @@ from fastapi import Request
 from chatledger.errors import ChatLedgerError
 from chatledger.server.callers.access import Caller
 from chatledger.server.problems import body_of, body_of_request
-from chatledger.server.state import caller_of, state_of
+from chatledger.server.state import State, caller_of, state_of
 
 _log = logging.getLogger("chatledger.server")
 EVERY = 15
@@ -43,6 +43,27 @@ class Watch:
         self.ended, self.problem = True, problem
         if self._wait is not None and not self._wait.expired():
             self._wait.reschedule(0)
+
+
+class WaitOver(Exception):
+    """The time is over, the server drains, or the watch has ended."""
+
+
+@asynccontextmanager
+async def waiting_until(end: float, state: State, watch: Watch) -> AsyncIterator[None]:
+    """Raises WaitOver at that time of the loop, when the server drains, and when the watch ends."""
+    try:
+        async with asyncio.timeout_at(0 if state.draining else end) as wait:
+            state.waits.add(wait)
+            try:
+                with watch.waiting(wait):
+                    yield
+            finally:
+                state.waits.discard(wait)
+    except TimeoutError:
+        if not wait.expired():
+            raise
+        raise WaitOver from None
 
 
 @asynccontextmanager

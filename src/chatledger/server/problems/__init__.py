@@ -15,7 +15,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from chatledger import errors
@@ -121,7 +120,9 @@ def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
     return {**facts, **_details(type(error).__name__, title_of(error), error.http_status, detail)}
 
 
-def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any) -> Response:
+def problem(
+    status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any
+) -> ProblemResponse:
     """The response for an error of the request itself."""
     return ProblemResponse({**body_of_request(status, kind, detail), **facts}, headers or {})
 
@@ -131,7 +132,7 @@ def body_of_request(status: int, kind: str, detail: str) -> dict[str, Any]:
     return _details(kind, TITLES[kind], status, detail)
 
 
-def problem_of_http(error: HTTPException) -> Response:
+def problem_of_http(error: HTTPException) -> ProblemResponse:
     """The response for an error that the framework raises, and for a full server."""
     kind = _HTTP.get(error.status_code, "Http")
     facts = {"errors": _errors_of(error)} if kind == "InvalidRequest" else {}
@@ -159,6 +160,7 @@ STATUSES = {
     "Busy": 503,
     "OffsetMoved": 409,
     "DraftSilent": 409,
+    "SlowBody": 408,
     "Timeout": 503,
     "ServerError": 500,
 }
@@ -177,6 +179,7 @@ TITLES = {
     "Busy": "The server is too busy for this now",
     "OffsetMoved": "The draft has another length than the client believes",
     "DraftSilent": "The draft was renewed too long without a new piece",
+    "SlowBody": "The body came too slowly",
     "Http": "The server refused the request",
     "Timeout": "The answer took too long",
     "ServerError": "The server failed",

@@ -21,6 +21,9 @@ _FORM = 64 * 1024
 _FULL = "the server holds as many bytes of bodies as it may, in all or of one caller; send it again"
 _OTHER = 512 * 1024
 """Maximum bytes of a request of the API that holds no message: a run, a score, the fields of a thread."""
+UPLOAD = 64 * 1024 * 1024
+"""Maximum bytes of an upload. Its lines are read as they come, so they do not count in what the process holds."""
+_UPLOADS = re.compile(r"/v1/threads/[^/]+/drafts/upload$")
 _MESSAGES = re.compile(r"/v1/(threads/[^/]+/messages|conversations)(/|$)")
 
 
@@ -45,31 +48,36 @@ class BodyLimit:
             coded = f"the body has the Content-Encoding {encoding:.100}; send it as it is"
             await problem(415, "EncodedBody", coded, headers={"Accept-Encoding": "identity"})(scope, receive, send)
             return
-        most = min(self._size, _most(path_within(scope)))
+        path = path_within(scope)
+        is_upload = _UPLOADS.match(path) is not None
+        most = UPLOAD if is_upload else min(self._size, _most(path))
         detail = f"the body has more than {most:,} bytes"
         announced = headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > most:
             await problem(413, "BodyTooLarge", detail)(scope, receive, send)
             return
-        received = 0
+        received = held = 0
         who = Who.of(scope)
 
         async def receiving() -> Message:
-            nonlocal received
+            nonlocal received, held
             message = await receive()
             size = len(message.get("body", b""))
             if received + size > most:
                 raise HTTPException(413, detail)
+            received += size
+            if is_upload:
+                return message
             if not self._held.fit(who, size):
                 raise HTTPException(503, _FULL, {"Retry-After": "1"})
             self._held.take(who, size)
-            received += size
+            held += size
             return message
 
         try:
             await self._app(scope, receiving, send)
         finally:
-            self._held.give_back(who, received)
+            self._held.give_back(who, held)
 
 
 def _most(path: str) -> int:

@@ -21,6 +21,7 @@ from chatledger.server.routes import (
     runs,
     search,
     threads,
+    uploads,
     usage,
 )
 
@@ -29,6 +30,7 @@ _V1 = (
     threads,
     messages,
     drafts,
+    uploads,
     prompts,
     branches,
     events,

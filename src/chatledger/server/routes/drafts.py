@@ -99,7 +99,8 @@ class CallPiece(Body):
 
 
 Media = TextPart | ThinkPart | ImagePart | AudioPart | VideoPart | FilePart
-SentPiece = Text | Annotated[ReasoningPiece | CallPiece | Media, Field(discriminator="kind")]
+OfKind = Annotated[ReasoningPiece | CallPiece | Media, Field(discriminator="kind")]
+SentPiece = Text | OfKind
 
 
 class NewPieces(Body):
@@ -182,7 +183,7 @@ async def add_pieces(ledger: Mine, thread_id: ThreadId, message_id: MessageId, b
     """
     await apart(lambda: require_small(body.pieces), body.pieces)
     asked = Asked.by(scope_of(ledger), thread_id, body.token)
-    deltas = [_delta(piece) for piece in body.pieces]
+    deltas = [delta_of(piece) for piece in body.pieces]
     posted = await _write(ledger, Pieces(asked, message_id, deltas, body.offset))
     if isinstance(posted, Response):
         return posted
@@ -219,7 +220,7 @@ async def interrupt_draft(ledger: Mine, thread_id: ThreadId, message_id: Message
     return await _ended(ledger, DraftEnd(asked, message_id, "interrupted", body.offset))
 
 
-def _delta(piece: Any) -> Delta:
+def delta_of(piece: Any) -> Delta:
     if isinstance(piece, ReasoningPiece):
         return ReasoningDelta(text=piece.text, signature=piece.signature)
     if isinstance(piece, CallPiece):

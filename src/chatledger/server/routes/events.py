@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
 from typing import Annotated, Any, NamedTuple
 
 from anyio import CancelScope
-from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.responses import Response
 
 from chatledger.errors import ChatLedgerError
@@ -19,12 +18,11 @@ from chatledger.models.windows import Cursor
 from chatledger.repositories.answers import Answer
 from chatledger.server.answers.event_stream import COMMENT, PING, EventStream, event_of
 from chatledger.server.answers.json_response import to_json
-from chatledger.server.callers.access import Caller
 from chatledger.server.callers.request_cookies import PlainRoute
 from chatledger.server.paths import RunId, ThreadId
 from chatledger.server.problems import body_of
 from chatledger.server.state import Mine, Shared, State, Who
-from chatledger.server.watch import Watch, watching
+from chatledger.server.watch import WaitOver, Watch, waiting_until, watching
 
 router = APIRouter(tags=["events"], route_class=PlainRoute)
 _IDLE = 2.0
@@ -62,21 +60,8 @@ async def _open(
     await ledger.threads.get(thread_id)
     start = Cursor(last_event_id or cursor or (await ledger.branches.get(thread_id)).mark)
     stream = _Stream(start, ledger.messages.follow(thread_id, cursor=start, deltas=deltas), deltas)
-    with _counted(state, caller):
+    with state.stream_of(caller):
         yield stream
-
-
-@contextmanager
-def _counted(state: State, caller: Caller) -> Iterator[None]:
-    """The stream is one of the caller's. Raises HTTPException if there are too many."""
-    if state.streams[caller] >= state.limits.caller_streams or state.streams.total() >= state.limits.streams:
-        detail = "the server has as many open event streams as it allows, in all or of one caller; try again later"
-        raise HTTPException(503, detail, {"Retry-After": "5"})
-    state.streams[caller] += 1
-    try:
-        yield
-    finally:
-        state.streams -= Counter([caller])  # which also drops a caller without streams
 
 
 @router.get("/threads/{thread_id}/events", status_code=200, response_class=EventStream)
@@ -112,7 +97,7 @@ async def _open_answer(
     known = last_event_id or cursor
     start = Cursor(known or answer.mark)
     following = ledger.messages.follow(answer.run.thread_id, cursor=start, deltas=True)  # raises for a wrong cursor
-    with _counted(state, caller):
+    with state.stream_of(caller):
         if answer.run.ended_at is None:
             yield _Stream(start, _until_ended(ledger, answer, start, following), True)
             return
@@ -231,14 +216,7 @@ async def _next(changes: AsyncGenerator[ThreadChange], state: State, watch: Watc
     if watch.ended:  # a change that is read already comes without a wait
         return None
     try:
-        async with asyncio.timeout_at(0 if state.draining else end) as wait:
-            state.waits.add(wait)
-            try:
-                with watch.waiting(wait):
-                    return await anext(changes, None)
-            finally:
-                state.waits.discard(wait)
-    except TimeoutError:
-        if not wait.expired():
-            raise
+        async with waiting_until(end, state, watch):
+            return await anext(changes, None)
+    except WaitOver:
         return None
