@@ -150,6 +150,7 @@ RESPONSES: dict[str, tuple[Any, Any]] = {
         {
             "role": "assistant",
             "type": "message",
+            "stop_reason": "tool_use",
             "content": [
                 {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
                 {"type": "text", "text": "It rains."},
@@ -188,6 +189,20 @@ async def test_a_provider_that_breaks_off_ends_the_message(asked: Ledger, ada: h
     done = json_of(await upload(ada, lines(*events), format="openai-chat"), 201)
     assert (done["state"], done["messages"][0]["content"]) == ("interrupted", "It ")
     assert "overloaded" in done["messages"][0]["response_metadata"]["failure"]
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+async def test_a_stream_that_was_cut_ends_the_message_as_interrupted(
+    asked: Ledger, ada: httpx.AsyncClient, name: str
+) -> None:
+    """A pipe whose first program fails sends a whole body."""
+    split, response = RESPONSES[name]
+    events = split(response)
+    done = json_of(await upload(ada, in_turn(as_events(events[: len(events) // 2])), EVENTS, format=name), 201)
+    assert done["state"] == "interrupted"
+    assert done["messages"][-1]["response_metadata"]["failure"] == "the body ended before the provider's response did"
+    states = [message.state for message in await asked.messages.history("t") if message.role == "assistant"]
+    assert states[-1] == "interrupted"
 
 
 # --- What is refused --------------------------------------------------------------------------------------------------

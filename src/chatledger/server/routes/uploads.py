@@ -30,7 +30,7 @@ from chatledger.server.shares import leave
 from chatledger.server.state import OfUser, Shared, State, Who
 from chatledger.server.watch import WaitOver, Watch, waiting_until, watching
 from chatledger.storage.append.request import LEASE, OnOpenCalls
-from chatledger.storage.drafts.draft import Draft, Pace
+from chatledger.storage.drafts.draft import Draft, Pace, break_off
 from chatledger.storage.drafts.posts import LONGEST_RENEWED
 
 router = json_router(prefix="/threads/{thread_id}/drafts", tags=["drafts"])
@@ -46,6 +46,8 @@ _TURN = 100
 """Lines after which the event loop has a turn."""
 _TEXTS, _OTHERS = TypeAdapter[Any](Text), TypeAdapter[Any](OfKind)
 _LINES, _EVENTS = "application/x-ndjson", "text/event-stream"
+_GOES_ON = (None, "in_progress", "queued")
+"""The words of a provider for a response that has not ended. Whoever pipes a stream that breaks sends a whole body."""
 _DONE = b"[DONE]"
 """The last event of some providers, which is no JSON."""
 _TEXT = {"schema": {"type": "string"}}
@@ -160,6 +162,8 @@ class _Upload:
             try:
                 if not draft.replayed:
                     await self._feed(draft)
+                    if self.of_provider and draft.failure is None and draft.finish_reason in _GOES_ON:
+                        await break_off(draft, "the body ended before the provider's response did")
             except ClientDisconnect:
                 await asyncio.shield(draft.leave())
                 raise BodyLeft(503, "Busy", "the client is gone") from None
@@ -205,7 +209,7 @@ async def _chunks(request: Request, state: State, watch: Watch, lease: float) ->
     """The body as it comes. Raises BodyLeft, and ClientDisconnect."""
     clock = asyncio.get_running_loop().time
     over, body = clock() + state.limits.stream_seconds, request.stream()
-    while not watch.ended:
+    while not watch.ended and not state.draining and clock() < over:
         try:
             async with waiting_until(min(clock() + lease, over), state, watch):
                 chunk = await anext(body, b"")
