@@ -4,7 +4,6 @@ All blocks of a page share one folder, one environment and one PostgreSQL databa
 
     python       runs. A block with `asyncio.run(` is a program of its own. All others share their names and an event
                  loop, and may use `await` at the top level, as in `python -m asyncio`.
-                 A block whose title is a file's name is written to that file as well.
     console      runs each line that begins with "$ ", and compares what it prints with the lines below it, if there
                  are any. `make` and `pip install` are looked up instead: the target, the extra. `uvicorn` and
                  `chatledger serve` are started on a free port, which takes the place of 8000 and 8484 from then on,
@@ -14,6 +13,7 @@ All blocks of a page share one folder, one environment and one PostgreSQL databa
     postgresql   runs on the PostgreSQL database of the page
     json, toml   is parsed
 
+A block of Python or JSON whose title is a file's name is written to that file as well.
 In expected output, "…" stands for any text within a line. Every `postgresql://` URL means the database of the page,
 with the user that it names. A block in another language fails, unless it is one of READ_ONLY.
 """
@@ -107,10 +107,10 @@ class Reader:
     def _run(self, block: Block) -> None:
         source = _URL.sub(self._here, block.source)
         place = f"{self.page.name}, line {block.line}"
+        if block.title.endswith((".py", ".json")):
+            (self.folder / block.title).write_text(source, encoding="utf-8")
         match block.language:
             case "python":
-                if block.title.endswith(".py"):
-                    (self.folder / block.title).write_text(source, encoding="utf-8")
                 self._run_python(source, block.line)
             case "console":
                 for command, shown in re.findall(
