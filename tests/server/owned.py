@@ -19,6 +19,7 @@ from chatledger.storage.append.request import ANSWER
 from tests.conversations import assistant, call
 from tests.server.visits import (
     ANSWER_RUN,
+    ASKED,
     DRAFT,
     DRAFTED,
     IDS,
@@ -27,6 +28,7 @@ from tests.server.visits import (
     QUESTION,
     RUN,
     SECRET,
+    THREAD,
     TOKEN,
     as_sent,
     open_known,
@@ -40,7 +42,12 @@ PAUSED_ANSWER = {"run_id": ANSWER + derived_id("answer", "default", PAUSED, "onc
 STOPPED = "bob's stopped draft"
 _DRAFT = {"thread_id": DRAFTED, "message_id": DRAFT}
 _PIXEL = "iVBORw0KGgo="
-_READ_BY_POST: frozenset[str] = frozenset({"POST /login", "POST /logout"})
+UNMADE = frozenset(f"POST /agent-service/{path}" for path in ("invoke", "stream", "{agent}/invoke", "{agent}/stream"))
+"""Routes that only say why the server does not do what they are for."""
+_READ_BY_POST: frozenset[str] = UNMADE | {
+    *("POST /login", "POST /logout"),
+    *("POST /agent-service/history", "POST /agent-service/{agent}/history"),
+}
 """Requests that store nothing in the ledger."""
 
 
@@ -119,6 +126,13 @@ REQUESTS: Mapping[str, Sent] = {
     "GET /v1/conversations/{conversation_id}/items": Sent(),
     "POST /v1/conversations/{conversation_id}/items": Sent({"items": [QUESTION]}),
     "GET /v1/conversations/{conversation_id}/items/{item_id}": Sent(),
+    "GET /agent-service/info": Sent(),
+    "POST /agent-service/history": Sent({"thread_id": THREAD}),
+    "POST /agent-service/{agent}/history": Sent({"thread_id": ASKED}),
+    "POST /agent-service/feedback": Sent({"run_id": RUN, "key": "k", "score": 1}),
+    "GET /agent-service/threads": Sent(),
+    "GET /agent-service/{agent}/threads": Sent(query={"user_id": "bob"}),
+    **dict.fromkeys(sorted(UNMADE), Sent({"message": "?"})),
     "GET /": Sent(),
     "GET /usage": Sent(),
     "GET /threads/{thread_id}": Sent(),

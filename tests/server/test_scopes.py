@@ -19,6 +19,7 @@ from chatledger.server.callers.access import TokenScope
 from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn
 from tests.server.conftest import client_of, json_of
+from tests.server.visits import SERVICE
 
 ALL = get_args(TokenScope)
 READ, ASK, WRITE = ("read", "ask", "write"), ("ask", "write"), ("write",)
@@ -83,6 +84,17 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "POST /v1/conversations/{conversation_id}/items": ASK,
     "GET /v1/conversations/{conversation_id}/items/{item_id}": READ,
     "DELETE /v1/conversations/{conversation_id}/items/{item_id}": WRITE,
+    # The agent service.
+    "GET /agent-service/info": READ,
+    "POST /agent-service/history": READ,
+    "POST /agent-service/{agent}/history": READ,
+    "POST /agent-service/feedback": ASK,
+    "GET /agent-service/threads": READ,
+    "GET /agent-service/{agent}/threads": READ,
+    "POST /agent-service/invoke": READ,
+    "POST /agent-service/stream": READ,
+    "POST /agent-service/{agent}/invoke": READ,
+    "POST /agent-service/{agent}/stream": READ,
     # The page.
     "GET /": READ,
     "GET /usage": READ,
@@ -119,7 +131,7 @@ def tokens(tmp_path: Path) -> TokenFile:
 
 @pytest.fixture
 def app(ledger: Ledger, tokens: TokenFile) -> FastAPI:
-    return create_app(ledger, authenticate=tokens)
+    return create_app(ledger, authenticate=tokens, service=SERVICE)
 
 
 @pytest.fixture

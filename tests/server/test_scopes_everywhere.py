@@ -16,14 +16,16 @@ from chatledger import Ledger
 from chatledger.server import Caller, ServerLimits, TokenFile, create_app
 from tests.conftest import Database
 from tests.server.conftest import client_of
-from tests.server.owned import CALLS, PAUSED_ANSWER, REQUESTS, Sent, changes, said, send, store_owned
+from tests.server.owned import CALLS, PAUSED_ANSWER, REQUESTS, UNMADE, Sent, changes, said, send, store_owned
 from tests.server.test_scopes import ASK, OPERATOR, READ, ROUTES, routes_of, was_refused
 from tests.server.test_walk import dump
-from tests.server.visits import AGENTS, QUESTION, RUN, SECRET
+from tests.server.visits import AGENTS, QUESTION, RUN, SECRET, SERVICE
 from tests.storage.raw import Run, raw_connection
 
 _TELLING = ("bob", "ada", SECRET)
 """Words of what is stored: users, the beginnings of ids, and content."""
+_REFUSING = {"POST /login", *UNMADE}
+"""Routes that refuse the requests of these tests, whoever sends them: a wrong token to log in with, and agents."""
 
 
 @pytest.fixture
@@ -33,9 +35,8 @@ def tokens(tmp_path: Path) -> TokenFile:
 
 @pytest.fixture
 def app(ledger: Ledger, tokens: TokenFile) -> FastAPI:
-    return create_app(
-        ledger, authenticate=tokens, answers=AGENTS, approvals="owner", limits=ServerLimits(stream_seconds=0.1)
-    )
+    limits = ServerLimits(stream_seconds=0.1)
+    return create_app(ledger, authenticate=tokens, answers=AGENTS, approvals="owner", limits=limits, service=SERVICE)
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ async def test_a_token_that_may_write_does_with_them_what_each_route_is_for(
     """So that a refusal of another scope is not a bad request."""
     async with bob(app, tokens, "write") as client:
         for route, (response, changed) in (await walk(client, rows_of)).items():
-            works = response.status_code < 400 or route in {"GET /v1/metrics", "POST /login"}
+            works = response.status_code < 400 or route in {"GET /v1/metrics", *_REFUSING}
             assert (works, changed) == (True, changes(route)), f"{route}: {said(response)}"
 
 
@@ -83,7 +84,7 @@ async def test_a_reader_reads_everything_and_changes_no_row(app: FastAPI, tokens
             assert not changed, f"{route}: {said(response)}"
             assert was_refused(response) == ("read" not in ROUTES[route]), f"{route}: {said(response)}"
             assert "read" not in ROUTES[route] or changes(route) is False
-            assert response.status_code < 400 or "read" not in ROUTES[route] or route == "POST /login", route
+            assert response.status_code < 400 or "read" not in ROUTES[route] or route in _REFUSING, route
 
 
 async def test_who_asks_reads_asks_and_scores_and_changes_nothing_by_another_route(
@@ -94,7 +95,7 @@ async def test_who_asks_reads_asks_and_scores_and_changes_nothing_by_another_rou
             may = "ask" in ROUTES[route]
             assert was_refused(response) == (not may), f"{route}: {said(response)}"
             assert changed == (may and changes(route)), f"{route}: {said(response)}"
-            assert response.status_code < 400 or not may or route == "POST /login", f"{route}: {said(response)}"
+            assert response.status_code < 400 or not may or route in _REFUSING, f"{route}: {said(response)}"
 
 
 async def test_an_operator_reads_no_conversation_by_any_route(app: FastAPI, tokens: TokenFile, rows_of: Run) -> None:

@@ -25,7 +25,7 @@ from tests.faults.proxy import proxied
 from tests.server.conftest import by_header, client_of
 from tests.server.owned import REQUESTS, Sent, send
 from tests.server.test_walk import ask, operations
-from tests.server.visits import IDS, ITEM, MESSAGE, OWN, QUESTION, RUN, VISITS, Visit, store_things
+from tests.server.visits import IDS, ITEM, MESSAGE, OWN, QUESTION, RUN, SERVICE, VISITS, Visit, store_things
 
 HIS, NOBODYS = "bob", "zoe"
 """The beginnings of Bob's ids, and of those that nobody has: of the same length, so that headers can be compared."""
@@ -211,7 +211,8 @@ async def test_a_name_that_another_user_has_used_is_as_free_as_any(counted: Coun
 
 
 def app_of(counted: Counted, ids: IdsBy) -> FastAPI:
-    return create_app(counted.ledger, authenticate=by_header, ids=ids, limits=ServerLimits(stream_seconds=0.05))
+    limits = ServerLimits(stream_seconds=0.05)
+    return create_app(counted.ledger, authenticate=by_header, ids=ids, limits=limits, service=SERVICE)
 
 
 async def store_both(ledger: Ledger) -> dict[str, dict[str, str]]:

@@ -1,7 +1,8 @@
 """How another caller asks each route for Bob's things: with the ids of his thread, message, run, score and branch, with
 his cursors and with his mark.
 
-Each operation of the OpenAPI description has its visits here, so a new route needs some.
+Each operation of the OpenAPI description has its visits here, and each route of an agent service, so a new one needs
+some.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from chatledger.answers import Agent
 from chatledger.ids import derived_id
 from chatledger.repositories import scope_of
 from chatledger.rules import Writer
+from chatledger.server import AgentInfo, ServiceMetadata
 from chatledger.storage.append.request import ANSWER, make_request
 from chatledger.storage.repositories.branches import fork_at
 from tests.conversations import assistant, turn, user
@@ -36,6 +38,10 @@ DRAFTED, DRAFT, TOKEN = "bob's drafted", "bob's draft", "0000000000000001"
 """A thread of his with an open draft, and the draft's message and token, which the others know."""
 AGENTS: Mapping[str, Agent] = {AGENT: lambda turn: asyncio.sleep(0)}
 """They never run: nothing enters the life of the application of a walk."""
+SERVICE = ServiceMetadata(
+    agents=[AgentInfo(key=AGENT, description="Helps.")], models=["m"], default_agent=AGENT, default_model="m"
+)
+"""What the routes of an agent service tell. The thread with the answer is that agent's."""
 ANSWER_RUN = ANSWER + derived_id("answer", "default", ASKED, "once")
 
 
@@ -60,6 +66,7 @@ IDS = {
     "run_id": RUN,
     "feedback_id": SCORE,
     "branch": "1",
+    "agent": AGENT,
     "conversation_id": CONVERSATION,
     "item_id": ITEM,
 }
@@ -250,6 +257,27 @@ VISITS: Mapping[str, list[Visit]] = {
     ],
     "retrieve_item": [Visit(), Visit(path=_THREAD_OF_BOB), Visit(path=_MY_CONVERSATION)],
     "delete_item": [Visit(), Visit(path=_THREAD_OF_BOB), Visit(path=_MY_CONVERSATION)],
+    "GET /agent-service/info": [Visit(200)],
+    "POST /agent-service/history": [Visit(body={"thread_id": name}) for name in (THREAD, ASKED, CONVERSATION)],
+    "POST /agent-service/{agent}/history": [
+        Visit(body={"thread_id": ASKED}),
+        Visit(body={"thread_id": THREAD}),
+        Visit(path={"agent": "unknown"}, body={"thread_id": ASKED}),
+    ],
+    "POST /agent-service/feedback": [
+        Visit(body={"run_id": RUN, "key": "k", "score": 1}),
+        Visit(body={"run_id": ANSWER_RUN, "key": SECRET, "score": 1, "kwargs": {"comment": SECRET}}),
+    ],
+    "GET /agent-service/threads": [Visit(200), Visit(403, 200, query=_OF_BOB)],
+    "GET /agent-service/{agent}/threads": [
+        Visit(200),
+        Visit(403, 200, query=_OF_BOB),
+        Visit(path={"agent": "unknown"}),
+    ],
+    "POST /agent-service/invoke": [Visit(501, body={"message": SECRET, "thread_id": THREAD})],
+    "POST /agent-service/stream": [Visit(501, body={"message": SECRET, "thread_id": THREAD})],
+    "POST /agent-service/{agent}/invoke": [Visit(501, body={"message": SECRET, "thread_id": ASKED})],
+    "POST /agent-service/{agent}/stream": [Visit(501, body={"message": SECRET, "thread_id": ASKED})],
 }
 
 

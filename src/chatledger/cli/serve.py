@@ -69,6 +69,14 @@ def serve(
             help="Who makes the ids that users' tokens store under. server: nobody can find out or take others' ids.",
         ),
     ] = "client",
+    service: Annotated[
+        str | None,
+        typer.Option(
+            "--service",
+            metavar="FILE",
+            help="Serve /agent-service to clients of an agent service. The JSON file has its agents and models.",
+        ),
+    ] = None,
     max_body: Annotated[
         int, typer.Option("--max-body", metavar="BYTES", min=1, help="Maximum size of a request's body.")
     ] = 16 * 1024 * 1024,
@@ -106,8 +114,7 @@ def serve(
             raise UsageError(f"{host} can be reached from other machines: give --tokens FILE, or listen on 127.0.0.1")
         if tokens is None and allow_host:
             raise UsageError("--allow-host needs --tokens: without tokens only this machine is served")
-        if tokens is not None:
-            require_files([tokens])
+        require_files([file for file in (tokens, service) if file is not None])
         if root_path and (not root_path.startswith("/") or root_path.endswith("/") or "//" in root_path):
             raise UsageError(f"--root-path must be a path such as /chat, not {root_path!r}")
         _serve(migrate=migrate)
@@ -147,6 +154,7 @@ def serve(
             uds=uds is not None,
             formats=formats or [],
             ids=ids,
+            service=service,
             limits={"body": max_body, "streams": max_streams, "caller_streams": max_streams_per_caller},
         ).to_environment()
         listener = None if uds is None else listen_at(uds)

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from chatledger.formats.agent_service import AgentInfo, ServiceMetadata
 from chatledger.server.app import create_app
 from chatledger.server.callers.access import Authenticate, Caller, TokenScope
 from chatledger.server.callers.chosen_ids import IdsBy
@@ -22,10 +23,12 @@ from chatledger.server.callers.tokens import TokenFile
 from chatledger.server.client_limits import ServerLimits
 
 __all__ = [
+    "AgentInfo",
     "Authenticate",
     "Caller",
     "IdsBy",
     "ServerLimits",
+    "ServiceMetadata",
     "SessionFile",
     "TokenEntry",
     "TokenFile",

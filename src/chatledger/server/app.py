@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from chatledger.arguments import BOOL, STR, Kind, require, require_items
 from chatledger.errors import ChatLedgerError, InvalidArgument, MissingExtra
+from chatledger.formats.agent_service import ServiceMetadata
 from chatledger.formats.history import load_built_in
 
 try:
@@ -25,6 +26,8 @@ except ImportError:
 
 import chatledger
 from chatledger.ledger import Ledger, Opening
+from chatledger.server.agent_service.metadata import require_service
+from chatledger.server.agent_service.routes import add_service_to
 from chatledger.server.answers.compressed import Compressed
 from chatledger.server.answers.json_response import JsonResponse
 from chatledger.server.callers.access import AccessGate, Authenticate
@@ -64,6 +67,7 @@ def create_app(
     ids: IdsBy = "client",
     answers: Mapping[str, Callable[[Any], Awaitable[None]]] | None = None,
     approvals: Literal["admin", "owner"] = "admin",
+    service: ServiceMetadata | None = None,
 ) -> FastAPI:
     """The server of a ledger as an ASGI application: the API under `/v1`, and the page at `/`.
 
@@ -86,6 +90,10 @@ def create_app(
     block there. `approvals="owner"` lets the owner of a thread approve and refuse the calls for which an answer waits,
     and not the administrator alone.
 
+    With `service` the clients of an agent service can list threads, read histories and send feedback below
+    `/agent-service`. It says which agents and models they are told. The agent of a thread is its kind, or else that of
+    its newest run. The OpenAPI description has no other wires, so these routes are not in it.
+
     Without keys, a database that is recorded as encrypted is not served: the start raises EncryptionError, and where
     the application is mounted, each request does. Raises InvalidArgument, and MissingExtra without
     `chatledger[server]`.
@@ -99,6 +107,7 @@ def create_app(
     limits = limits or ServerLimits()
     names = frozenset(agents)
     state = State(limits, authenticate, opened, tokens=tokens, ids=ids, agents=names, approvals=approvals)
+    state.service = None if service is None else require_service(service)
     access = Middleware(AccessGate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None)
     app = DescribedApp(
         title="chatledger",
@@ -122,6 +131,8 @@ def create_app(
     app.state.server = state
     load_built_in()  # else the first payload imports them, and all callers wait
     add_to(app)
+    if state.service is not None:
+        add_service_to(app)
     if page:
         add_page_to(app)
     return app

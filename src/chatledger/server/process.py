@@ -19,6 +19,7 @@ from starlette.requests import Request
 
 from chatledger.formats.registry import load_only
 from chatledger.ledger import Ledger
+from chatledger.server.agent_service.metadata import read_service
 from chatledger.server.app import create_app
 from chatledger.server.callers.access import LOOPBACK, Authenticate, Caller
 from chatledger.server.callers.chosen_ids import IdsBy
@@ -46,6 +47,8 @@ class ServeOptions:
     formats: list[str] = field(default_factory=list)
     """The formats of other packages that may be loaded."""
     ids: IdsBy = "client"
+    service: str | None = None
+    """The file with the metadata of an agent service."""
     limits: dict[str, Any] = field(default_factory=dict)
 
     def to_environment(self) -> None:
@@ -66,6 +69,7 @@ def app() -> FastAPI:
         cors=options.cors,
         page=options.page,
         ids=options.ids,
+        service=None if options.service is None else read_service(options.service),
     )
     if options.tokens is None:
         application.add_middleware(LocalOnly, socket=options.uds)

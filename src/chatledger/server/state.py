@@ -13,6 +13,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Query, Request
 
 from chatledger.errors import StorageError
+from chatledger.formats.agent_service import ServiceMetadata
 from chatledger.ledger import Ledger
 from chatledger.repositories import scope_of
 from chatledger.server.answers.event_stream import EncodedOnce
@@ -54,6 +55,8 @@ class State:
     """The agents that somebody asked and no worker of this process runs. The log named each of them once."""
     approvals: ApprovalsBy = "admin"
     """Who decides about calls for which an answer waits."""
+    service: ServiceMetadata | None = None
+    """The agents and models of the routes of an agent service; None without these routes."""
     tokens: TokenFile | None = None
     """The tokens with which people log in to the page; None if the application has a login of its own, or none."""
 
@@ -137,12 +140,20 @@ async def _of_user(
     return ledger if user_id is None else ledger.user(user_id)
 
 
+async def _may_read(request: Request) -> Ledger:
+    caller_of(request).require("read")
+    return caller_of(request).view(await _opened(request))
+
+
+async def _may_ask(request: Request) -> Ledger:
+    caller_of(request).require("ask")
+    return caller_of(request).view(await _opened(request))
+
+
 async def _asking(
-    request: Request,
+    ledger: Annotated[Ledger, Depends(_may_ask)],
     user_id: Annotated[str | None, Query(description="Act as this user: the owner of a thread to create.")] = None,
 ) -> Ledger:
-    caller_of(request).require("ask")
-    ledger = caller_of(request).view(await _opened(request))
     return ledger if user_id is None else ledger.user(user_id)
 
 
@@ -165,10 +176,14 @@ Mine = Annotated[Ledger, Depends(_ledger)]
 """The ledger as the caller sees it, for a caller who may read, and who may write where the request is no GET."""
 OfUser = Annotated[Ledger, Depends(_of_user)]
 """The same, for a list or a sum that an administrator may ask of one user: the query parameter `user_id`."""
-Asking = Annotated[Ledger, Depends(_asking)]
+MayRead = Annotated[Ledger, Depends(_may_read)]
+"""The same for a caller who may read, whatever the method of the request."""
+MayAsk = Annotated[Ledger, Depends(_may_ask)]
 """The ledger as the caller sees it, for a route that a token of scope `ask` may call. Such a route refuses what that
 scope does not cover with `ask_scope.py`.
 """
+Asking = Annotated[Ledger, Depends(_asking)]
+"""The same as the user whom an administrator may name: the query parameter `user_id`."""
 Operated = Annotated[Ledger, Depends(_operated)]
 """The whole ledger, for what an operator reads: no row of any tenant."""
 Who = Annotated[Caller, Depends(_caller)]

@@ -95,13 +95,19 @@ class AgentInfo(BaseModel):
     """An agent that a service offers: its key in addresses, and what it does."""
 
     key: str
+    """The name of the agent in addresses."""
     description: str
+    """What it does, for people."""
 
 
 class ServiceMetadata(BaseModel):
     """The agents and models that a service offers."""
 
     agents: list[AgentInfo]
+    """The agents, each with its own key."""
     models: list[str]
+    """The names of the models. A client may refuse one that it does not know."""
     default_agent: str
+    """The key of the agent that a request without one is for."""
     default_model: str
+    """The name of the model that a request without one is for."""

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from chatledger import errors
 from chatledger.server.answers.json_response import JsonResponse
 from chatledger.server.paths import path_within
+from chatledger.server.problems import agent_service as agent_service_errors
 from chatledger.server.problems import openai as openai_errors
 
 _log = logging.getLogger("chatledger.server")
@@ -145,7 +146,7 @@ def _errors_of(error: HTTPException) -> list[dict[str, str]]:
     return getattr(error, "errors", None) or [{"path": "body", "detail": detail, "kind": "invalid"}]
 
 
-_HTTP = {400: "InvalidRequest", 404: "NoRoute", 405: "NoMethod", 413: "BodyTooLarge", 503: "Busy"}
+_HTTP = {400: "InvalidRequest", 404: "NoRoute", 405: "NoMethod", 413: "BodyTooLarge", 501: "NoAgent", 503: "Busy"}
 STATUSES = {
     "Unauthenticated": 401,
     "UnknownHost": 421,
@@ -163,6 +164,7 @@ STATUSES = {
     "SlowBody": 408,
     "Timeout": 503,
     "ServerError": 500,
+    "NoAgent": 501,
 }
 """The status of each error of the request itself."""
 TITLES = {
@@ -180,6 +182,7 @@ TITLES = {
     "OffsetMoved": "The draft has another length than the client believes",
     "DraftSilent": "The draft was renewed too long without a new piece",
     "SlowBody": "The body came too slowly",
+    "NoAgent": "The server runs no agent",
     "Http": "The server refused the request",
     "Timeout": "The answer took too long",
     "ServerError": "The server failed",
@@ -191,7 +194,9 @@ def _details(kind: str, title: str, status: int, detail: str) -> dict[str, Any]:
 
 
 class ProblemResponse(JsonResponse):
-    """Problem details; on the paths that OpenAI's client calls, an error of OpenAI instead."""
+    """Problem details; on the paths that OpenAI's client calls, an error of OpenAI instead, and on those of an agent
+    service with its statuses.
+    """
 
     def __init__(self, problem: dict[str, Any], headers: Mapping[str, str]) -> None:
         super().__init__(problem, problem["status"], headers, media_type="application/problem+json")
@@ -199,6 +204,11 @@ class ProblemResponse(JsonResponse):
         self._given = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if agent_service_errors.concerns(scope):
+            problem = agent_service_errors.problem_for_service(self.problem)
+            response = JsonResponse(problem, problem["status"], self._given, media_type=self.media_type)
+            await response(scope, receive, send)
+            return
         if not openai_errors.concerns(scope):
             if self.problem["type"] == "urn:chatledger:NoRoute" and path_within(scope).startswith("/v1/"):
                 detailed = {**self.problem, "detail": openai_errors.detail_of_no_route(scope)}
