@@ -14,7 +14,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from chatledger import Ledger, PostgreSQL
+from chatledger import Ledger
 from chatledger.server import Caller, ServerLimits, create_app
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
@@ -23,9 +23,6 @@ from tests.server.owned import UNMADE
 from tests.server.test_scopes import routes_of
 from tests.server.visits import AGENTS, IDS, SECRET, SERVICE, VISITS, Visit, as_sent, store_things
 from tests.storage.raw import Run, raw_connection
-from tests.storage.schema.test_row_security import owned, secured
-
-__all__ = ["owned", "secured"]  # fixtures
 
 CALLERS = {"another user": ("ada", "default"), "same name elsewhere": ("bob", "acme"), "elsewhere": ("*", "acme")}
 
@@ -66,16 +63,6 @@ async def test_nobody_finds_or_changes_what_is_not_theirs(
     caller: str, ledger: Ledger, app: FastAPI, rows_of: Run
 ) -> None:
     assert await walk(app, ledger, rows_of, caller, await store_things(ledger)) == []
-
-
-@pytest.mark.parametrize("caller", CALLERS)
-async def test_nobody_does_under_row_level_security(caller: str, secured: str, pg_url: str) -> None:
-    async with (
-        Ledger.open(secured, postgresql=PostgreSQL(rls=True)) as ledger,
-        raw_connection(Database("postgresql", pg_url)) as rows_of,
-    ):
-        app = create_app(ledger, authenticate=by_header, answers=AGENTS, limits=ServerLimits(stream_seconds=0.1))
-        assert await walk(app, ledger, rows_of, caller, await store_things(ledger)) == []
 
 
 async def test_the_walk_notices_a_server_that_shows_everything(
