@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Literal
 
 from fastapi import Response
 from pydantic import BaseModel, Field
 
-from chatledger.errors import InvalidArgument
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, NewThread, Run
 from chatledger.models.weight import apart
-from chatledger.repositories import scope_of
 from chatledger.repositories.answers import Answer
+from chatledger.server.agents import agent_of, warn_unless_served
 from chatledger.server.answers.headers import IdempotencyKey
 from chatledger.server.answers.pages import require_small_answer
 from chatledger.server.answers.sizes import Metadata, Name, Title, require_small
@@ -24,10 +22,9 @@ from chatledger.server.callers.seen import as_seen
 from chatledger.server.json_route import json_router
 from chatledger.server.paths import RunId, ThreadId, api_path
 from chatledger.server.requests.bodies import Body, Message, ThreadFields
-from chatledger.server.state import Asking, Mine, Shared, State, Who
+from chatledger.server.state import Asking, Mine, Shared, Who
 
 router = json_router(tags=["answers"])
-_log = logging.getLogger("chatledger.server")
 
 
 class NewAnswer(Body):
@@ -100,8 +97,8 @@ async def start_answer(
     While another answer of the thread has not ended, it is a 409 `RunLive`, with `until` when its lease ends. A token
     of scope `ask` gives no metadata.
     """
-    agent = _agent(state, body.agent)
-    _warn_unless_served(ledger, state, agent)
+    agent = agent_of(state, body.agent)
+    warn_unless_served(ledger, state, agent)
     question = ChatMessage.user(body.question) if isinstance(body.question, str) else body.question
     refuse_beyond_ask(caller, metadata=body.metadata is not None)
     refuse_beyond_ask(caller, rules=isinstance(body.create, ThreadFields) and body.create.rules is not None)
@@ -116,29 +113,6 @@ async def start_answer(
         response.status_code = 200
     response.headers["Location"] = api_path("answers", answer.run.run_id)
     return await ShownAnswer.of(answer, ledger)
-
-
-def _agent(state: State, name: str | None) -> str:
-    """Raises InvalidArgument for an agent that the server does not have."""
-    if name is None and len(state.agents) == 1:
-        return next(iter(state.agents))
-    if name not in state.agents or name is None:
-        has = f"the agents {', '.join(sorted(state.agents))}" if state.agents else "no agents"
-        raise InvalidArgument("agent", f"must be one of the server's: it has {has}")
-    return name
-
-
-def _warn_unless_served(ledger: Ledger, state: State, agent: str) -> None:
-    """Once an agent: other processes may run it, but whoever mounts the application may expect that this one does."""
-    guard = scope_of(ledger).guard
-    served = guard is not None and any(agent in worker.agents for worker in guard.workers)
-    if not served and agent not in state.unserved:
-        state.unserved.add(agent)
-        _log.warning(
-            "this process does not run the agent %r: a mounted application is not told when the server starts, so "
-            "enter ledger.answers.serve(agents, all_tenants=True) in the lifespan of the application around it",
-            agent,
-        )
 
 
 @router.get("/answers/{run_id}")
