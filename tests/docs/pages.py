@@ -49,7 +49,7 @@ from chatledger import Ledger, blocking
 from tests.cli.commands import chatledger
 from tests.docs.parts import ROOT, filled
 
-READ_ONLY = frozenset({"text", "ini", "nginx", "dockerfile", "yaml", "http", "html"})
+READ_ONLY = frozenset({"text", "ini", "nginx", "dockerfile", "yaml", "http", "html", "js"})
 """Languages that nothing here runs."""
 
 _COMMAND = re.compile(r"^\$ (.*(?<!\\)(?:\\\n.*(?<!\\))*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)

@@ -30,6 +30,7 @@ from tests.server.visits import (
     SECRET,
     THREAD,
     TOKEN,
+    UI_QUESTION,
     as_sent,
     open_known,
     store_things,
@@ -41,6 +42,8 @@ PAUSED = "bob's paused"
 PAUSED_ANSWER = {"run_id": ANSWER + derived_id("answer", "default", PAUSED, "once")}
 STOPPED = "bob's stopped draft"
 _DRAFT = {"thread_id": DRAFTED, "message_id": DRAFT}
+CHATTED = "bob's chat"
+"""A thread of his whose answer no process works on, for the route that stops a chat."""
 _PIXEL = "iVBORw0KGgo="
 UNMADE = frozenset(f"POST /agent-service/{path}" for path in ("invoke", "stream", "{agent}/invoke", "{agent}/stream"))
 """Routes that only say why the server does not do what they are for."""
@@ -113,6 +116,9 @@ REQUESTS: Mapping[str, Sent] = {
     "GET /v1/answers/{run_id}/events": Sent(path=PAUSED_ANSWER),
     "POST /v1/answers/{run_id}/resume": Sent({"approve": ["c"]}, path=PAUSED_ANSWER),
     "POST /v1/answers/{run_id}/stop": Sent(path={"run_id": ANSWER_RUN}),
+    "POST /v1/ai-sdk/{agent}": Sent({"id": "bob's new chat", "messages": [{"id": "new", **UI_QUESTION}]}),
+    "GET /v1/ai-sdk/{agent}/{thread_id}/stream": Sent(path={"thread_id": PAUSED}),
+    "POST /v1/ai-sdk/{agent}/{thread_id}/stop": Sent(path={"thread_id": CHATTED}),
     "POST /v1/feedback": Sent({"run_id": RUN, "key": "k", "score": 1}),
     "GET /v1/feedback": Sent(),
     "GET /v1/feedback/summary": Sent(),
@@ -163,6 +169,7 @@ async def store_owned(ledger: Ledger) -> None:
     picture = ChatMessage(role="user", content=[ImagePart(data=_PIXEL, mime_type="image/png")], message_id=PICTURE)
     await bob.messages.append(CALLS, [picture], create=True)
     await bob.messages.append(CALLS, [assistant(calls=[call("c")])])
+    await bob.answers.start(CHATTED, SECRET, agent="asking", create=True)
     async with ledger.answers.serve({"asking": _asking}):
         answer = await bob.answers.start(PAUSED, "?", agent="asking", idempotency_key="once", create=True)
         await answer.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -42,6 +43,7 @@ PLACE = {
     "item_id": "i0",
     "index": "0",
     "name": "page.css",
+    "agent": "a",
 }
 PLACES = {
     "medium": {**PLACE, "thread_id": "t0", "message_id": "file"},
@@ -49,6 +51,7 @@ PLACES = {
 }
 OTHERS = {"/login": 404, "/v1/metrics": 403}
 """The statuses of routes that are of no use to these callers: without tokens, and without an operator."""
+_STREAM = re.compile("follow_|resume_chat")
 QUERY: dict[str, dict[str, Any]] = {
     "read_prompt": {"format": "openai-chat", "turns": 1},
     "search_messages": {"q": "xxx"},
@@ -106,7 +109,7 @@ def addresses() -> list[tuple[str, dict[str, Any]]]:
     found = []
     for root, module in modules:
         for route in module.router.routes:
-            if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and "follow" not in route.name:
+            if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and not _STREAM.match(route.name):
                 limited = root and "limit" in parameters_of(route.dependant, "query")
                 size = {"limit": 100 if "conversations" in route.path else 200} if limited else {}
                 found.append(

@@ -95,6 +95,10 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "POST /agent-service/stream": READ,
     "POST /agent-service/{agent}/invoke": READ,
     "POST /agent-service/{agent}/stream": READ,
+    # The AI SDK.
+    "POST /v1/ai-sdk/{agent}": ASK,
+    "GET /v1/ai-sdk/{agent}/{thread_id}/stream": READ,
+    "POST /v1/ai-sdk/{agent}/{thread_id}/stop": ASK,
     # The page.
     "GET /": READ,
     "GET /usage": READ,

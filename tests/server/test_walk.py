@@ -5,6 +5,7 @@ changes no row. On a server that makes the ids, it cannot even tell Bob's ids fr
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,8 @@ from tests.server.test_scopes import routes_of
 from tests.server.visits import AGENTS, IDS, SECRET, SERVICE, VISITS, Visit, as_sent, store_things
 from tests.storage.raw import Run, raw_connection
 
+_FOREIGN = re.compile(" /(agent-service|v1/ai-sdk)/")
+"""The wires of other programs, which the description leaves out."""
 CALLERS = {"another user": ("ada", "default"), "same name elsewhere": ("bob", "acme"), "elsewhere": ("*", "acme")}
 
 
@@ -40,14 +43,14 @@ async def rows_of(database: Database) -> AsyncIterator[Run]:
 
 
 def operations(app: FastAPI) -> dict[str, tuple[str, str]]:
-    """The method and the path of each operation, by its id, and of each route of an agent service, by both. Those that
+    """The method and the path of each operation, by its id, and of each route of another wire, by both. Those that
     delete come last: a server that lets them pass has nothing more to show.
     """
     paths = app.openapi()["paths"]
     found = [
         (one["operationId"], method.upper(), path) for path, methods in paths.items() for method, one in methods.items()
     ]
-    foreign = [route.split() for route in routes_of(app.routes) if " /agent-service/" in route]
+    foreign = [route.split() for route in routes_of(app.routes) if _FOREIGN.search(route)]
     found += [(f"{method} {path}", method, path) for method, path in foreign]
     methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
     found.sort(key=lambda one: (methods.index(one[1]), one[0] == "delete_thread", -len(one[2])))

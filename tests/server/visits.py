@@ -32,6 +32,7 @@ OWN_CONVERSATION = "ada's conversation"
 """The thread of the caller who asks for Bob's things."""
 QUESTION = {"role": "user", "content": "?"}
 ANSWERED = {"role": "assistant", "content": "!"}
+UI_QUESTION = {"role": "user", "parts": [{"type": "text", "text": "?"}]}
 ASKED, AGENT = "bob's asked", "support"
 """A thread of his with an answer that no process works on, and the agent of that answer."""
 DRAFTED, DRAFT, TOKEN = "bob's drafted", "bob's draft", "0000000000000001"
@@ -43,6 +44,11 @@ SERVICE = ServiceMetadata(
 )
 """What the routes of an agent service tell. The thread with the answer is that agent's."""
 ANSWER_RUN = ANSWER + derived_id("answer", "default", ASKED, "once")
+
+_RESPONDED = {"state": "approval-responded", "approval": {"id": f"{ANSWER_RUN}/c", "approved": True}}
+APPROVAL = {"id": "a", "role": "assistant", "parts": [{"type": "tool-f", "toolCallId": "c", **_RESPONDED}]}
+"""A UI message that approves a call of his answer."""
+HAVE = '{"id": "bob\'s message", "parts": [["text", 1, "streaming"]]}'
 
 
 @dataclass(frozen=True)
@@ -222,6 +228,22 @@ VISITS: Mapping[str, list[Visit]] = {
         Visit(path=_ANSWER, body={"approve": ["c"]}),
         Visit(path=_ANSWER, body={"results": {"c": SECRET}}),
     ],
+    "POST /v1/ai-sdk/{agent}": [
+        Visit(404, 200, body={"id": THREAD, "messages": [{"id": "new", **UI_QUESTION}]}),
+        Visit(404, 200, body={"id": ASKED, "messages": [{"id": MESSAGE, **UI_QUESTION}]}),
+        Visit(body={"id": THREAD, "messages": [{"id": MESSAGE, **UI_QUESTION}], "messageId": MESSAGE}),
+        Visit(body={"id": THREAD, "messages": [{"id": MESSAGE, **UI_QUESTION}], "trigger": "regenerate-message"}),
+        Visit(body={"id": OWN, "messages": [{"id": MESSAGE, **UI_QUESTION}], "messageId": MESSAGE}),
+        Visit(body={"id": OWN, "messages": [{"id": MESSAGE, **UI_QUESTION}], "trigger": "regenerate-message"}),
+        Visit(body={"id": ASKED, "messages": [APPROVAL]}),
+        Visit(body={"id": OWN, "messages": [APPROVAL]}),
+    ],
+    "GET /v1/ai-sdk/{agent}/{thread_id}/stream": [
+        Visit(204),
+        Visit(204, path={"thread_id": ASKED}),
+        Visit(204, query={"have": HAVE}),
+    ],
+    "POST /v1/ai-sdk/{agent}/{thread_id}/stop": [Visit(204), Visit(204, path={"thread_id": ASKED})],
     "record_feedback": [
         Visit(body={"run_id": RUN, "key": "k", "score": 1}),
         Visit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
 
+from chatledger.server.ai_sdk import routes as ai_sdk
 from chatledger.server.conversations import routes as conversations
 from chatledger.server.query import refuse_unfit
 from chatledger.server.routes import (
@@ -41,6 +42,7 @@ _V1 = (
     usage,
     metrics,
     conversations,
+    ai_sdk,
 )
 
 
