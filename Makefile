@@ -15,6 +15,8 @@ BROWSER := .venv-browser
 BROWSER_READY := $(BROWSER)/.ready
 AI_SDK := .venv-ai-sdk
 AI_SDK_READY := $(AI_SDK)/.ready
+WIRE := .venv-wire
+WIRE_READY := $(WIRE)/.ready
 SCHEMATHESIS := .venv-schemathesis
 SCHEMATHESIS_READY := $(SCHEMATHESIS)/.ready
 DOCS := .venv-docs
@@ -34,7 +36,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-ai-sdk test-clients test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants mutants-generated torture crowd latencies soak \
+.PHONY: help setup demo service test test-candidate test-server test-core test-benchmarks test-data test-adapters test-browser test-wire test-ai-sdk test-clients test-schemathesis test-kosong test-partitioned test-distributed test-encrypted test-copy plans test-pgbouncer mutants mutants-generated torture crowd latencies soak \
   fuzz lint types types-complete imports docs dist sbom matrix candidate release audit lock bench bench-full bench-peers bench-adapters bench-profile instructions bench-server bench-against bench-import clean
 
 help:  ## Show the targets
@@ -121,6 +123,19 @@ test-ai-sdk: $(AI_SDK_READY)  ## Let the real AI SDK check the UI messages that 
 test-clients: $(READY)  ## Run the programs of examples/clients in curl, Node and Go, which are installed with apt if they are missing
 	$(BIN)/python -m tests.clients.programs
 	$(BIN)/python -m pytest tests/clients
+
+# The page with the real useChat is built where its packages are.
+$(WIRE_READY): $(READY) tests/wire/package.json tests/wire/page.jsx
+	$(BIN)/python -m tests.ai_sdk.node
+	mkdir -p $(WIRE)
+	cp tests/wire/package.json tests/wire/page.jsx $(WIRE)/
+	npm install --prefix $(WIRE) --no-package-lock --no-audit --no-fund --loglevel error
+	cd $(WIRE) && node_modules/.bin/esbuild page.jsx --bundle --format=esm --jsx=transform --outfile=page.js --log-level=warning
+	touch $(WIRE_READY)
+
+test-wire: $(BROWSER_READY) $(WIRE_READY)  ## Let the real useChat in a real Chromium follow answers while their server is killed; FEW=1 kills it three times a test
+	$(BROWSER)/bin/python -m tests.browser.chromium
+	CHATLEDGER_WIRE=$(abspath $(WIRE)) CHATLEDGER_WIRE_FEW=$(FEW) $(BROWSER)/bin/python -m pytest tests/wire
 
 # Schemathesis has an environment of its own, since it needs much that nothing else here needs.
 $(SCHEMATHESIS_READY): pyproject.toml constraints.txt tests/schemathesis/requirements.txt
