@@ -15,7 +15,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +69,15 @@ class Service:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    if request.param == "sqlite":
-        database = str(tmp_path / "chat.db")
-        migrate(database)
-    else:
-        database = request.getfixturevalue("pg_url")
+    database = str(tmp_path / "chat.db") if request.param == "sqlite" else request.getfixturevalue("pg_url")
+    with ThreadPoolExecutor(1) as thread:  # the driver of the browser has an event loop in this one
+        thread.submit(migrate, database).result()
     running = Service(database)
-    running.start()
-    yield running
-    running.kill()
+    try:
+        running.start()
+        yield running
+    finally:
+        running.kill()
 
 
 @pytest.fixture
@@ -125,32 +127,41 @@ def test_a_node_process_writes_while_the_server_dies_and_the_page_reloads(
     text = "".join(pieces)
     asked = {"messages": [{"role": "user", "content": "?"}], "create": True}
     httpx.post(f"{service.url}/v1/threads/t/messages", json=asked).raise_for_status()
-    node = shutil.which("node")
-    assert node is not None
-    writer = subprocess.Popen(
-        [node, str(Path(__file__).with_name("writer.mjs")), service.url, "t"], stdin=subprocess.PIPE
-    )
-    assert writer.stdin is not None
-    writer.stdin.write(json.dumps(pieces).encode())
-    writer.stdin.close()
-    while not any(one["state"] == "partial" for one in drafts(service)):
-        time.sleep(0.05)
-    page.goto(f"{service.url}/chat?chat=t&mode={mode}")
-    watch(page, text)
-    for _ in range(KILLS):
-        length = rng.randint(1, max(2, units(text) // (2 * KILLS)))
-        wait(page, "([more]) => window.count.received >= more || window.count.ended", length)
-        service.kill()
-        service.start()
-        wait(page, "() => window.count.streams > 1 || window.count.ended || chat.status === 'ready'")
-        check(page, mode, text)
-        page.reload()
+    with writing(service, pieces) as writer:
+        while not any(one["state"] == "partial" for one in drafts(service)):
+            time.sleep(0.05)
+        page.goto(f"{service.url}/chat?chat=t&mode={mode}")
         watch(page, text)
-    assert writer.wait(LONGEST) == 0
-    assert service.messages("t")[-1]["content"] == text
+        for _ in range(KILLS):
+            length = rng.randint(1, max(2, units(text) // (2 * KILLS)))
+            wait(page, "([more]) => window.count.received >= more || window.count.ended", length)
+            service.kill()
+            service.start()
+            wait(page, "() => window.count.streams > 1 || window.count.ended || chat.status === 'ready'")
+            check(page, mode, text)
+            page.reload()
+            watch(page, text)
+        assert writer.wait(LONGEST) == 0
+        assert service.messages("t")[-1]["content"] == text
     wait(page, f"([length]) => {_TEXT}.length >= length", units(text))
     assert text_of(page) == text
     check(page, mode, text)
+
+
+@contextmanager
+def writing(service: Service, pieces: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A Node process that writes the pieces."""
+    node = shutil.which("node")
+    assert node is not None
+    command = [node, str(Path(__file__).with_name("writer.mjs")), service.url, "t"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdin is not None
+            writer.stdin.write(json.dumps(pieces).encode())
+            writer.stdin.close()
+            yield writer
+        finally:
+            writer.kill()
 
 
 def drafts(service: Service) -> list[dict[str, Any]]:
