@@ -417,3 +417,40 @@ async def test_uploads_count_among_a_callers_streams_and_not_among_its_requests(
             json_of(await done, 201)
         json_of(await upload(client, lines("It ")), 201)
     assert app.state.server.streams.total() == 0
+
+
+async def test_an_answer_that_nobody_takes_counts_among_a_callers_requests(asked: Ledger) -> None:
+    app = create_app(asked, authenticate=by_header, limits=ServerLimits(caller_requests=1))
+    async with client_at(app) as client:
+        json_of(await upload(client, lines("x" * 1_000_000) * 16), 201)
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port, limit=1024)
+        head = f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nX-User: ada\r\nContent-Type: {LINES}\r\n"
+        writer.write(head.encode() + b"Idempotency-Key: answer\r\nContent-Length: 0\r\n\r\n")
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        state = app.state.server
+        assert (state.streams.total(), state.places.requests.total()) == (0, 1)
+        waiting = asyncio.create_task(client.get("/v1/threads/t"))
+        await until(lambda: state.places.requests.total() == 2)
+        writer.transport.abort()
+        assert (await waiting).status_code == 200
+    assert not state.places.requests
+
+
+@pytest.mark.parametrize(("kind", "line"), [(LINES, b"\n"), (EVENTS, b"\n"), (EVENTS, b":\n"), (EVENTS, b"data:\n")])
+async def test_lines_without_a_text_give_the_others_their_turn(asked: Ledger, kind: str, line: bytes) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield line * 10_000
+
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    draft = asked.messages.stream("t")
+    counting = asyncio.create_task(count())
+    await uploads._Upload(draft, uploads._Lines.of(kind), chunks(), of_provider=False)._feed(draft)
+    counting.cancel()
+    assert turns > 50

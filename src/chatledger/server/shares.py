@@ -67,6 +67,7 @@ class RequestPlace:
         if self._line is not None:
             self._line.release()
             self._line = None
+            self._entered = False
             self._forget()
 
     def _forget(self) -> None:
@@ -113,7 +114,7 @@ async def enter(request: Request) -> None:
 
 
 def leave(request: Request) -> None:
-    """Give the place back before the answer, as a long request does that has a limit of its own."""
+    """Give the place back until the answer, as a long request does that has a limit of its own."""
     place: RequestPlace | None = getattr(request.state, _PLACE, None)
     if place is not None:
         place.leave()

@@ -26,7 +26,7 @@ from chatledger.server.problems import ProblemResponse, body_of, body_of_request
 from chatledger.server.requests.bodies import LostValue
 from chatledger.server.requests.json_request import InvalidBody, read_body
 from chatledger.server.routes.drafts import LONGEST_LEASE, EndedDraft, OfKind, delta_of
-from chatledger.server.shares import leave
+from chatledger.server.shares import enter, leave
 from chatledger.server.state import OfUser, Shared, State, Who
 from chatledger.server.watch import WaitOver, Watch, waiting_until, watching
 from chatledger.storage.append.request import LEASE, OnOpenCalls
@@ -113,6 +113,7 @@ async def upload_draft(
         async with watching(request) as watch:
             upload = _Upload(draft, lines, _chunks(request, state, watch, lease), of_provider=format is not None)
             problem = await upload.write()
+        await enter(request)  # an answer that nobody reads fills the memory
     response.headers["Location"] = api_path("threads", thread_id, "messages", draft.message.message_id)
     if problem is not None:
         return ProblemResponse(problem, {"Retry-After": "1"} if problem["status"] == 503 else {})
@@ -187,6 +188,8 @@ class _Upload:
     async def _feed_line(self, draft: Draft, text: bytes) -> None:
         if self.lines.number % _TURN == 0:
             await asyncio.sleep(0)
+        if not text:
+            return
         value = read_body(text) if len(text) < _LARGE else await in_thread(lambda: read_body(text))
         await draft.feed(value if self.of_provider else _piece(value))
 
@@ -251,17 +254,19 @@ class _Lines:
         return cls(kind == _EVENTS)
 
     def add(self, chunk: bytes) -> Iterator[bytes]:
-        """The texts that end in the chunk. Raises HTTPException for one of more than LINE bytes."""
+        """For each line that ends in the chunk, the text that ends with it, or nothing. Raises HTTPException for one of
+        more than LINE bytes.
+        """
         first, *others = chunk.split(b"\n")
         self._keep(first)
         for following in others:
-            yield from self._end_line()
+            yield self._end_line()
             self._keep(following)
 
     def rest(self) -> Iterator[bytes]:
         """The text of a last line without an end. An event without an end is none."""
         if not self.of_events:
-            yield from self._end_line()
+            yield self._end_line()
 
     def _keep(self, piece: bytes) -> None:
         self._begun.append(piece)
@@ -270,7 +275,7 @@ class _Lines:
             self.number += 1
             raise HTTPException(413, f"a line, or an event, has more than {LINE:,} bytes")
 
-    def _end_line(self) -> Iterator[bytes]:
+    def _end_line(self) -> bytes:
         line = b"".join(self._begun).removesuffix(b"\r")
         self._begun.clear()
         self._begun_size = 0
@@ -280,9 +285,8 @@ class _Lines:
             if name == b"data":
                 self._event.append(value.removeprefix(b" "))
                 self._event_size += len(line)
-            return
+            return b""
         text = b"\n".join(self._event) if self.of_events else line
         self._event.clear()
         self._event_size = 0
-        if text.strip() and text != _DONE:
-            yield text
+        return b"" if text == _DONE else text.strip()
