@@ -85,7 +85,7 @@ async def run(kept: Kept, *command: str, kills: int = 0) -> str:
         *command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "LEDGER_TOKEN": kept.token, "GOCACHE": os.environ.get("GOCACHE", "/tmp/chatledger-go")},
+        env={**os.environ, "LEDGER_TOKEN": kept.token},
     )
     waiting = asyncio.create_task(process.communicate())
     for _ in range(kills):
