@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,10 +28,12 @@ from chatledger import (
     ToolCallDelta,
 )
 from chatledger.errors import DecodeError, DraftLive, DraftLost, IdConflict, LimitExceeded
+from chatledger.models.json import json_problem
 from chatledger.repositories import scope_of
 from chatledger.repositories.history import with_draft
 from chatledger.storage.append.request import make_request
 from chatledger.storage.drafts import draft as drafts
+from chatledger.storage.drafts.draft_write import DraftWrite
 from chatledger.storage.repositories.branches import advance, fork_at
 from chatledger.storage.repositories.bulk import load_threads, prepare_thread
 from tests.checks import findings_of
@@ -157,6 +161,43 @@ async def test_a_large_piece_is_written_at_once(asked: Ledger) -> None:
         assert (await last(asked)).content is None
         await draft.feed("x")
         assert (await last(asked)).content == "x" * 100
+
+
+async def test_a_slow_write_is_not_followed_by_another_at_once(asked: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes, write = 0, DraftWrite.write
+
+    def take_long(writing: DraftWrite, *arguments: Any) -> Any:
+        nonlocal writes
+        writes += 1
+        time.sleep(0.6)
+        return write(writing, *arguments)
+
+    async with stream(asked, interval=0.5) as draft:
+        await asyncio.sleep(0.5)
+        with monkeypatch.context() as patched:
+            patched.setattr(DraftWrite, "write", take_long)
+            for _ in range(5):
+                await draft.feed("x")
+        assert writes == 1
+    assert (await last(asked)).content == "x" * 5
+
+
+async def test_the_end_of_many_unknown_events_is_made_in_a_thread(
+    asked: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in = []
+
+    def record(value: Any) -> Any:
+        if value is not None:
+            made_in.append(threading.current_thread())
+        return json_problem(value)
+
+    async with stream(asked, format="openai-chat") as draft:
+        for number in range(2_000):
+            await draft.feed({"new": number})
+        monkeypatch.setattr(drafts, "json_problem", record)
+    assert len(made_in) == 2_000
+    assert threading.main_thread() not in made_in
 
 
 async def test_a_draft_without_a_piece_is_an_empty_message(asked: Ledger) -> None:

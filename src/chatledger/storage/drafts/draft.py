@@ -35,6 +35,7 @@ from chatledger.errors import (
 from chatledger.models import ChatMessage, Delta, Loss, OpaquePart, Part, State, TextPart, Usage
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.json import json_problem
+from chatledger.models.weight import apart
 from chatledger.storage.append.draft_rows import HeldDraft
 from chatledger.storage.append.request import LEASE, AppendRequest
 from chatledger.storage.databases.retries import Retries
@@ -385,8 +386,7 @@ class Draft:
     def _final(self, state: State, fields: dict[str, Any]) -> list[ChatMessage]:
         """The messages to be stored in the end. The last one has the state, all before it are complete."""
         *complete, last = with_fields(self._response(state), fields)
-        notes = self._notes()
-        if notes:
+        if notes := self._notes():
             last = last.model_copy(update={"response_metadata": {**(last.response_metadata or {}), **notes}})
         return [*complete, last.model_copy(update={"state": state})]
 
@@ -451,7 +451,7 @@ class Draft:
             self._require_open()
             self._finishing = True  # the end is written as it is now: nothing more can be fed
             try:
-                await self._write_end(self._final(state, fields), Retries(timeout))
+                await self._write_end(await apart(lambda: self._final(state, fields), self.unknown), Retries(timeout))
             finally:
                 self._finishing = False
             self._finished = True
@@ -469,7 +469,7 @@ class Draft:
 
     async def _write(self, messages: Sequence[ChatMessage]) -> None:
         """Write the draft's message as it is now, and those that follow it. Until the outcome is known, the content of
-        the row counts as unknown.
+        the row counts as unknown. The interval begins at the end, so that a long message is not written all the time.
         """
         self._tried_at = time.monotonic()
         unwritten, held, before = self._unwritten, self._held, self._before
@@ -481,7 +481,7 @@ class Draft:
         moves = self._request.thread
         done = await self._scope.write(lambda sql: writing.write(sql, held, before), moves=moves, single=single)
         self._held, self._before, self.messages = done
-        self._unwritten -= unwritten
+        self._unwritten, self._tried_at = self._unwritten - unwritten, time.monotonic()
 
     async def _stop(self) -> None:
         keeper = self._keeper
