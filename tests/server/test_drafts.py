@@ -291,6 +291,14 @@ async def test_the_providers_response_takes_the_place_of_the_pieces(asked: Ledge
     assert again["messages"] == done["messages"]
 
 
+async def test_a_draft_takes_as_much_at_once_as_an_append(asked: Ledger, ada: httpx.AsyncClient) -> None:
+    long = "x" * 600_000
+    draft = await opened(ada)
+    assert json_of(await post(ada, draft, 0, long))["offset"] == len(long)
+    json_of(await end(ada, draft, payload=[{**ANSWER, "content": long + "!"}], format="openai-chat"))
+    assert (await last(asked)).text == long + "!"
+
+
 async def test_an_interrupted_draft_keeps_what_came(asked: Ledger, ada: httpx.AsyncClient) -> None:
     draft = await opened(ada)
     json_of(await post(ada, draft, 0, "It ", {"kind": "call", "index": 0, "id": "c", "name": "f", "arguments": "{}"}))

@@ -24,7 +24,7 @@ _OTHER = 512 * 1024
 UPLOAD = 64 * 1024 * 1024
 """Maximum bytes of an upload. Its lines are read as they come, so they do not count in what the process holds."""
 _UPLOADS = re.compile(r"/v1/threads/[^/]+/drafts/upload$")
-_MESSAGES = re.compile(r"/v1/(threads/[^/]+/messages|conversations)(/|$)")
+_MESSAGES = re.compile(r"/v1/(threads/[^/]+/(messages|drafts)|conversations)(/|$)")
 
 
 class BodyLimit:
