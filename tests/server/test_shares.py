@@ -16,7 +16,7 @@ from chatledger import ChatMessage, Ledger, TextPart
 from chatledger.models import weight
 from chatledger.server import ServerLimits, create_app, state
 from chatledger.server.requests import json_request
-from chatledger.server.shares import HeldBodies, Who
+from chatledger.server.shares import HeldBodies, HeldBytes, Who
 from tests.server.conftest import by_header, client_of, json_of, listening, until
 
 
@@ -202,13 +202,14 @@ async def test_bodies_that_do_not_end_are_refused_beyond_the_share_of_their_call
     app = create_app(ledger, authenticate=by_header, limits=ServerLimits(body=100_000))
     bodies: HeldBodies = app.state.server.bodies
     held: list[int] = []
-    take = HeldBodies.take
+    take = HeldBytes.take
 
-    def noting(self: HeldBodies, who: Any, size: int) -> None:
-        take(self, who, size)
-        held.append(self.of[who])
+    def noting(self: HeldBytes, size: int) -> bool:
+        fit = take(self, size)
+        held.append(bodies.of[self.who])
+        return fit
 
-    monkeypatch.setattr(HeldBodies, "take", noting)
+    monkeypatch.setattr(HeldBytes, "take", noting)
     head = "POST /v1/threads/eve/messages HTTP/1.1\r\nHost: localhost\r\nX-User: eve\r\nContent-Length: 90001\r\n\r\n"
     async with listening(app) as port, user_of(port, "eve") as eve, user_of(port, "ada") as ada:
         opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
@@ -233,11 +234,15 @@ async def test_bodies_that_do_not_end_are_refused_beyond_the_share_of_their_call
 
 def test_all_callers_together_have_a_share_too() -> None:
     bodies = HeldBodies(most=10, most_of_caller=4)
-    for who in (None, "a", "b"):
-        assert bodies.fit(who, 4)  # type: ignore[arg-type]
-        bodies.take(who, 3)  # type: ignore[arg-type]
-        assert not bodies.fit(who, 2)  # type: ignore[arg-type]
-    assert bodies.fit("c", 1)  # type: ignore[arg-type]
-    assert not bodies.fit("c", 2)  # type: ignore[arg-type]
-    bodies.give_back("a", 3)  # type: ignore[arg-type]
-    assert bodies.fit("c", 4)  # type: ignore[arg-type]
+    held = {who: HeldBytes(bodies, who) for who in (None, *(Who("default", name, False) for name in "abc"))}
+    *three, c = held.values()
+    for one in three:
+        assert one.take(3)
+        assert not one.take(2)
+    assert not c.take(2)
+    assert c.take(1)
+    three[1].close()
+    assert c.take(3)
+    for one in (three[0], three[2], c):
+        one.close()
+    assert bodies.of == {}

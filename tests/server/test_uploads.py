@@ -18,6 +18,7 @@ from chatledger import Ledger, Limits, Payload
 from chatledger.server import Caller, ServerLimits, create_app, watch
 from chatledger.server.requests import body_limit
 from chatledger.server.routes import uploads
+from chatledger.server.shares import HeldBodies, HeldBytes
 from tests.conftest import Database
 from tests.conversations import user
 from tests.formats.streams import split_anthropic, split_chat, split_responses
@@ -126,13 +127,13 @@ async def test_more_lines_than_free_chunks_come_a_word_at_a_time(asked: Ledger, 
     assert done["messages"][0]["content"] == "".join(words)
 
 
-def as_events(events: Iterable[Any]) -> Iterable[bytes]:
+def as_events(events: Iterable[Any], end: bytes = b"data: [DONE]\n\n") -> Iterable[bytes]:
     """As a provider sends them, with its names, comments and end."""
     for event in events:
         yield b": ping\r\n\r\n"
         yield b"event: " + str(event.get("type", "chunk")).encode() + b"\r\ndata: " + json.dumps(event).encode()
         yield b"\r\nid: 1\r\n\r\n"
-    yield b"data: [DONE]\n\n"
+    yield end
 
 
 CALL = {
@@ -198,7 +199,7 @@ async def test_a_stream_that_was_cut_ends_the_message_as_interrupted(
     """A pipe whose first program fails sends a whole body."""
     split, response = RESPONSES[name]
     events = split(response)
-    done = json_of(await upload(ada, in_turn(as_events(events[: len(events) // 2])), EVENTS, format=name), 201)
+    done = json_of(await upload(ada, in_turn(as_events(events[: len(events) // 2], b"\n")), EVENTS, format=name), 201)
     assert done["state"] == "interrupted"
     assert done["messages"][-1]["response_metadata"]["failure"] == "the body ended before the provider's response did"
     states = [message.state for message in await asked.messages.history("t") if message.role == "assistant"]
@@ -289,8 +290,33 @@ async def test_a_body_has_a_limit(asked: Ledger, ada: httpx.AsyncClient, monkeyp
 async def test_an_upload_is_larger_than_another_body(asked: Ledger) -> None:
     app = create_app(asked, authenticate=by_header, limits=ServerLimits(body=10_000))
     async with client_at(app) as client:
-        json_of(await upload(client, in_turn([lines("x" * 20_000)] * 5)), 201)
+        json_of(await upload(client, in_turn([lines("x" * 19_000)] * 2)), 201)
         assert app.state.server.bodies.of.total() == 0
+
+
+async def test_what_uploads_hold_is_bounded(asked: Ledger) -> None:
+    """Four bodies' worth of a caller, as of other requests: here 4,000 characters."""
+    app = create_app(asked, authenticate=by_header, limits=ServerLimits(body=1_000))
+    done = asyncio.Event()
+    async with client_at(app) as client:
+        await asked.user("ada").threads.create("other")
+        path, body = UPLOAD.replace("/t/", "/other/"), in_turn([lines("x" * 3_000)], then=done)
+        other = asyncio.create_task(client.post(path, content=body, headers={"Content-Type": LINES}))
+        await until(lambda: app.state.server.bodies.of.total() == 3_000)
+        full = await refused(await upload(client, lines("It ", "y" * 2_000)), 503, "Busy")
+        assert (full["state"], full["offset"]) == ("partial", 2_003)
+        done.set()
+        json_of(await other, 201)
+        unknown = {"kind": "call", "index": 0, "id": "c", "name": "f", "extras": {"x": "y" * 2_000}}
+        again = await upload(client, lines("It ", unknown, "rains."), resume=False)
+        json_of(again, 201)
+    assert app.state.server.bodies.of.total() == 0
+
+
+async def test_the_last_event_of_a_provider_ends_the_message(asked: Ledger, ada: httpx.AsyncClient) -> None:
+    """Some that speak OpenAI's format give no reason for the end."""
+    body = b'data: {"choices": [{"index": 0, "delta": {"content": "It "}}]}\n\ndata: [DONE]\n\n'
+    assert json_of(await upload(ada, body, EVENTS, format="openai-chat"), 201)["state"] == "complete"
 
 
 async def test_the_message_has_the_ledgers_limit(database: Database) -> None:
@@ -451,6 +477,7 @@ async def test_lines_without_a_text_give_the_others_their_turn(asked: Ledger, ki
 
     draft = asked.messages.stream("t")
     counting = asyncio.create_task(count())
-    await uploads._Upload(draft, uploads._Lines.of(kind), chunks(), of_provider=False)._feed(draft)
+    held = HeldBytes(HeldBodies(most=0, most_of_caller=0), None)
+    await uploads._Upload(draft, uploads._Lines.of(kind), chunks(), held, of_provider=False)._feed(draft)
     counting.cancel()
     assert turns > 50

@@ -133,11 +133,28 @@ class HeldBodies:
     most_of_caller: int
     of: Counter[Who | None] = field(default_factory=Counter)
 
-    def fit(self, who: Who | None, size: int) -> bool:
-        return self.of[who] + size <= self.most_of_caller and self.of.total() + size <= self.most
+    def begin(self, scope: Scope) -> HeldBytes:
+        """For a request of which nothing has come."""
+        return HeldBytes(self, Who.of(scope))
 
-    def take(self, who: Who | None, size: int) -> None:
-        self.of[who] += size
 
-    def give_back(self, who: Who | None, size: int) -> None:
-        self.of -= Counter({who: size})  # which also drops a caller without bodies
+@dataclass(slots=True)
+class HeldBytes:
+    """Those of one request."""
+
+    bodies: HeldBodies
+    who: Who | None
+    size: int = 0
+
+    def take(self, size: int) -> bool:
+        """Hold so many more, if they fit."""
+        held = self.bodies
+        fit = held.of[self.who] + size <= held.most_of_caller and held.of.total() + size <= held.most
+        if fit:
+            held.of[self.who] += size
+            self.size += size
+        return fit
+
+    def close(self) -> None:
+        """Give them back."""
+        self.bodies.of -= Counter({self.who: self.size})  # which also drops a caller without bodies

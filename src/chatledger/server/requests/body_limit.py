@@ -11,18 +11,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatledger.server.paths import path_within
 from chatledger.server.problems import problem
-from chatledger.server.shares import HeldBodies, Who
+from chatledger.server.shares import HeldBodies
 
 _LOGIN = 8 * 1024
 """Maximum bytes of what the page sends before it has a token, and to give it back."""
 _FORM = 64 * 1024
 """Maximum bytes of the page's other forms."""
 
-_FULL = "the server holds as many bytes of bodies as it may, in all or of one caller; send it again"
+FULL = "the server holds as many bytes of bodies as it may, in all or of one caller; send it again"
 _OTHER = 512 * 1024
 """Maximum bytes of a request of the API that holds no message: a run, a score, the fields of a thread."""
 UPLOAD = 64 * 1024 * 1024
-"""Maximum bytes of an upload. Its lines are read as they come, so they do not count in what the process holds."""
+"""Maximum bytes of an upload. Its route counts what the process holds of it."""
 _UPLOADS = re.compile(r"/v1/threads/[^/]+/drafts/upload$")
 _MESSAGES = re.compile(r"/v1/(threads/[^/]+/(messages|drafts)|conversations)(/|$)")
 
@@ -56,28 +56,23 @@ class BodyLimit:
         if announced.isdecimal() and int(announced) > most:
             await problem(413, "BodyTooLarge", detail)(scope, receive, send)
             return
-        received = held = 0
-        who = Who.of(scope)
+        received, held = 0, self._held.begin(scope)
 
         async def receiving() -> Message:
-            nonlocal received, held
+            nonlocal received
             message = await receive()
             size = len(message.get("body", b""))
             if received + size > most:
                 raise HTTPException(413, detail)
             received += size
-            if is_upload:
-                return message
-            if not self._held.fit(who, size):
-                raise HTTPException(503, _FULL, {"Retry-After": "1"})
-            self._held.take(who, size)
-            held += size
+            if not is_upload and not held.take(size):
+                raise HTTPException(503, FULL, {"Retry-After": "1"})
             return message
 
         try:
             await self._app(scope, receiving, send)
         finally:
-            self._held.give_back(who, held)
+            held.close()
 
 
 def _most(path: str) -> int:

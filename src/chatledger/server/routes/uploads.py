@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
@@ -24,9 +25,10 @@ from chatledger.server.json_route import json_router
 from chatledger.server.paths import ThreadId, api_path
 from chatledger.server.problems import ProblemResponse, body_of, body_of_request, problem_of_http
 from chatledger.server.requests.bodies import LostValue
+from chatledger.server.requests.body_limit import FULL
 from chatledger.server.requests.json_request import InvalidBody, read_body
 from chatledger.server.routes.drafts import LONGEST_LEASE, EndedDraft, OfKind, delta_of
-from chatledger.server.shares import enter, leave
+from chatledger.server.shares import HeldBytes, enter, leave
 from chatledger.server.state import OfUser, Shared, State, Who
 from chatledger.server.watch import WaitOver, Watch, waiting_until, watching
 from chatledger.storage.append.request import LEASE, OnOpenCalls
@@ -111,8 +113,9 @@ async def upload_draft(
     take_time(request)
     with state.stream_of(caller):
         async with watching(request) as watch:
-            upload = _Upload(draft, lines, _chunks(request, state, watch, lease), of_provider=format is not None)
-            problem = await upload.write()
+            chunks = _chunks(request, state, watch, lease)
+            with closing(state.bodies.begin(request.scope)) as held:
+                problem = await _Upload(draft, lines, chunks, held, of_provider=format is not None).write()
         await enter(request)  # an answer that nobody reads fills the memory
     response.headers["Location"] = api_path("threads", thread_id, "messages", draft.message.message_id)
     if problem is not None:
@@ -138,6 +141,7 @@ class _Upload:
     draft: Draft
     lines: _Lines
     chunks: AsyncIterator[bytes]
+    held: HeldBytes
     of_provider: bool
     opened: bool = False
 
@@ -163,7 +167,8 @@ class _Upload:
             try:
                 if not draft.replayed:
                     await self._feed(draft)
-                    if self.of_provider and draft.failure is None and draft.finish_reason in _GOES_ON:
+                    goes_on = draft.finish_reason in _GOES_ON and not self.lines.done
+                    if self.of_provider and draft.failure is None and goes_on:
                         await break_off(draft, "the body ended before the provider's response did")
             except ClientDisconnect:
                 await asyncio.shield(draft.leave())
@@ -191,7 +196,10 @@ class _Upload:
         if not text:
             return
         value = read_body(text) if len(text) < _LARGE else await in_thread(lambda: read_body(text))
+        before = draft.offset
         await draft.feed(value if self.of_provider else _piece(value))
+        if not self.held.take((draft.offset - before) or len(text)):  # an event that adds no text is kept whole
+            raise BodyLeft(503, "Busy", FULL)
 
 
 def _state_of(draft: Draft) -> str:
@@ -239,6 +247,8 @@ class _Lines:
 
     of_events: bool
     number: int = 0
+    done: bool = False
+    """Whether the provider's last event came."""
     _begun: list[bytes] = field(default_factory=list)
     """The pieces of a line whose end has not come."""
     _event: list[bytes] = field(default_factory=list)
@@ -289,4 +299,5 @@ class _Lines:
         text = b"\n".join(self._event) if self.of_events else line
         self._event.clear()
         self._event_size = 0
+        self.done = self.done or text == _DONE
         return b"" if text == _DONE else text.strip()
