@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,12 +127,15 @@ def test_a_node_process_writes_while_the_server_dies_and_the_page_reloads(
     text = "".join(pieces)
     asked = {"messages": [{"role": "user", "content": "?"}], "create": True}
     httpx.post(f"{service.url}/v1/threads/t/messages", json=asked).raise_for_status()
-    with writing(service, pieces) as writer:
+    share = len(pieces) // (KILLS + 1)
+    with writing(service) as (writer, write):
+        write(pieces[:share])
         while not any(one["state"] == "partial" for one in drafts(service)):
             time.sleep(0.05)
         page.goto(f"{service.url}/chat?chat=t&mode={mode}")
         watch(page, text)
-        for _ in range(KILLS):
+        for number in range(1, KILLS + 1):
+            write(pieces[share * number : share * (number + 1)] if number < KILLS else pieces[share * number :])
             length = rng.randint(1, max(2, units(text) // (2 * KILLS)))
             wait(page, "([more]) => window.count.received >= more || window.count.ended", length)
             service.kill()
@@ -141,6 +144,8 @@ def test_a_node_process_writes_while_the_server_dies_and_the_page_reloads(
             check(page, mode, text)
             page.reload()
             watch(page, text)
+        assert writer.stdin is not None
+        writer.stdin.close()
         assert writer.wait(LONGEST) == 0
         assert service.messages("t")[-1]["content"] == text
     wait(page, f"([length]) => {_TEXT}.length >= length", units(text))
@@ -149,19 +154,22 @@ def test_a_node_process_writes_while_the_server_dies_and_the_page_reloads(
 
 
 @contextmanager
-def writing(service: Service, pieces: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A Node process that writes the pieces."""
+def writing(service: Service) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[Sequence[str]], None]]]:
+    """A Node process, and what gives it pieces to write: so it is not done before the last kill."""
     node = shutil.which("node")
     assert node is not None
     command = [node, str(Path(__file__).with_name("writer.mjs")), service.url, "t"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as writer:
         try:
-            assert writer.stdin is not None
-            writer.stdin.write(json.dumps(pieces).encode())
-            writer.stdin.close()
-            yield writer
+            yield writer, lambda pieces: _send(writer, pieces)
         finally:
             writer.kill()
+
+
+def _send(writer: subprocess.Popen[bytes], pieces: Sequence[str]) -> None:
+    assert writer.stdin is not None
+    writer.stdin.write(json.dumps(pieces).encode() + b"\n")
+    writer.stdin.flush()
 
 
 def drafts(service: Service) -> list[dict[str, Any]]:

@@ -1,10 +1,9 @@
 // Writes an answer into the server by its routes for drafts, and sends again whatever was not acknowledged.
-//   node writer.mjs URL THREAD < pieces as JSON
+//   node writer.mjs URL THREAD, with a list of pieces as JSON on each line of the input
 
-import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 
 const [url, thread] = process.argv.slice(2);
-const pieces = JSON.parse(readFileSync(0, "utf8"));
 const drafts = `${url}/v1/threads/${encodeURIComponent(thread)}/drafts`;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -29,8 +28,10 @@ async function post(path, body, headers = {}) {
 
 let { token, offset, message } = await post(drafts, { lease: 120 }, { "idempotency-key": "once" });
 const draft = `${drafts}/${encodeURIComponent(message.message_id)}`;
-for (const piece of pieces) {
-  ({ offset } = await post(`${draft}/pieces`, { token, offset, pieces: [piece] }));
-  await pause(25);
+for await (const line of createInterface({ input: process.stdin })) {
+  for (const piece of JSON.parse(line)) {
+    ({ offset } = await post(`${draft}/pieces`, { token, offset, pieces: [piece] }));
+    await pause(25);
+  }
 }
 await post(`${draft}/complete`, { token, offset });
