@@ -41,7 +41,7 @@ if settings.default is not None and settings.default.derandomize:
 
 # They have targets of their own, since they need a web framework, other frameworks, Node or a browser, or test no part
 # of the package: what a target names is collected.
-collect_ignore = ["adapters", "ai_sdk", "browser", "examples", "server", "test_benchmarks.py", "wire"]
+collect_ignore = ["adapters", "ai_sdk", "browser", "clients", "examples", "server", "test_benchmarks.py", "wire"]
 
 
 SHARE, SHARES = map(int, os.environ.get("CHATLEDGER_TEST_SHARE", "0/1").split("/"))
