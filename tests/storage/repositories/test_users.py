@@ -104,6 +104,7 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "older_than": NOW,
         "draft": partial,
         "agents": {"weather": no_agent},
+        "token": "0" * 16,
     }
 
 
