@@ -31,8 +31,9 @@ class Server:
         self._log = log
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        lines = self._log.read_text(encoding="utf-8").splitlines() if self._log.exists() else []
-        return [event for event in map(json.loads, lines) if event["event"] == name]
+        text = self._log.read_text(encoding="utf-8") if self._log.exists() else ""
+        whole = text[: text.rfind("\n") + 1]  # the process may be writing the last line
+        return [event for event in map(json.loads, whole.splitlines()) if event["event"] == name]
 
     def until(self, name: str, count: int = 1) -> None:
         """Wait until it wrote `count` such lines."""
