@@ -72,7 +72,7 @@ test: $(READY)  ## Run the suite on both databases, on two cores, without what t
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not old_program'
 
 test-candidate: $(READY)  ## Let the candidate's own program write databases, and upgrade and read them; needs its commit in the clone
-	$(BIN)/python -m pytest -m old_program tests/migrations
+	$(BIN)/python -m pytest -m old_program tests/migrations tests/transfer
 
 test-server: $(READY)  ## Run the tests of the HTTP server and of the example service
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/server tests/examples
