@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
 from chatledger import Ledger, TextDelta
 from chatledger.answers import Turn
 from chatledger.models import ReasoningDelta
@@ -13,6 +15,8 @@ from tests.answers.agents import Model, agent_of
 from tests.server.conftest import until
 from tests.server.test_durable_answers import as_, paying, server
 from tests.server.ui_client import Chat
+
+pytestmark = pytest.mark.one_server  # the workers of an application look at all tenants
 
 
 async def stored(ledger: Ledger, thread_id: str = "t") -> list[dict[str, Any]]:

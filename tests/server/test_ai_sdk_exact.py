@@ -22,6 +22,8 @@ from tests.server.conftest import json_of, listening, until
 from tests.server.test_durable_answers import as_, by_words, server
 from tests.server.ui_client import Chat, Page
 
+pytestmark = pytest.mark.one_server  # the workers of an application look at all tenants
+
 ASCII = [f"word {number}, " for number in range(200)]
 MIXED = [f"w{number} {'😀日本e' + chr(0x301) if number % 4 == 0 else 'plain text '}" for number in range(200)]
 """A tenth and more of it are emoji, CJK and combining marks."""

@@ -16,6 +16,8 @@ from tests.server.conftest import json_of, until
 from tests.server.test_durable_answers import as_, paying, server
 from tests.server.ui_client import Chat, user
 
+pytestmark = pytest.mark.one_server  # the workers of an application look at all tenants
+
 
 class Listening:
     """A model that keeps what it was asked."""

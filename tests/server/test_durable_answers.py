@@ -19,6 +19,8 @@ from chatledger.server import Caller, create_app
 from tests.answers.agents import Model, Tools, agent_of
 from tests.server.conftest import client_of, json_of, listening, until
 
+pytestmark = pytest.mark.one_server  # the workers of an application look at all tenants
+
 
 async def by_words(request: Request) -> Caller | None:
     """`X-User: ada ask` is user ada with a token of scope ask, and `X-User: *` the administrator."""
