@@ -240,6 +240,7 @@ async def stored_token(database: Database) -> str:
     return f"{json.loads(waiting)['partial']['lease'][2]:016x}"
 
 
+@pytest.mark.plain  # the process has no keys
 async def test_the_draft_of_a_killed_process_goes_on(ledger: Ledger, database: Database) -> None:
     await ledger.threads.create(THREAD)
     with nursery() as streamers:
