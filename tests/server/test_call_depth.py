@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from types import FrameType
 
 import httpx
+import pytest
 
 from tests.storage.databases.test_call_depth import PACKAGE
 
@@ -29,6 +30,7 @@ async def files_of(ask: Callable[[], Awaitable[httpx.Response]]) -> set[str]:
     return files
 
 
+@pytest.mark.one_statement
 async def test_a_request_passes_few_files(client: httpx.AsyncClient) -> None:
     body = {"messages": [{"role": "user", "content": "?"}], "create": True}
     append = await files_of(lambda: client.post("/v1/threads/t/messages", json=body))
