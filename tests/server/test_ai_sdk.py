@@ -16,8 +16,6 @@ from tests.server.conftest import until
 from tests.server.test_durable_answers import as_, paying, server
 from tests.server.ui_client import Chat
 
-pytestmark = pytest.mark.one_server  # the workers of an application look at all tenants
-
 
 async def stored(ledger: Ledger, thread_id: str = "t") -> list[dict[str, Any]]:
     """The chat as a page that is loaded anew gets it."""
@@ -34,6 +32,7 @@ def shown(messages: list[dict[str, Any]]) -> list[Any]:
     ]
 
 
+@pytest.mark.one_server
 async def test_a_chat_asks_and_shows_what_is_stored(ledger: Ledger) -> None:
     async with server(ledger, {"support": agent_of(Model())}) as url, as_("ada ask", url) as client:
         chat = Chat(client)
@@ -54,6 +53,7 @@ async def test_a_chat_asks_and_shows_what_is_stored(ledger: Ledger) -> None:
         assert shown(chat.page.messages) == shown(await stored(ledger))
 
 
+@pytest.mark.one_server
 async def test_a_second_page_gets_the_whole_answer_and_who_leaves_stops_nothing(ledger: Ledger) -> None:
     gate = asyncio.Event()
     model = Model(calls=0, gate=gate)
@@ -71,6 +71,7 @@ async def test_a_second_page_gets_the_whole_answer_and_who_leaves_stops_nothing(
         assert shown(other.page.messages) == shown(await stored(ledger))[1:]
 
 
+@pytest.mark.one_server
 async def test_a_stop_elsewhere_ends_each_stream_with_abort_and_the_stored_text(ledger: Ledger) -> None:
     model = Model(calls=0, gate=asyncio.Event())
     async with server(ledger, {"support": agent_of(model)}) as url, as_("ada ask", url) as client:
@@ -89,6 +90,7 @@ async def test_a_stop_elsewhere_ends_each_stream_with_abort_and_the_stored_text(
             assert page.text() == "".join(part.get("text", "") for part in message["parts"]) == "It "
 
 
+@pytest.mark.one_server
 async def test_a_failure_is_an_error_without_its_reason(ledger: Ledger) -> None:
     async def failing(turn: Turn) -> None:
         raise RuntimeError("no route to db-7.internal")
@@ -100,6 +102,7 @@ async def test_a_failure_is_an_error_without_its_reason(ledger: Ledger) -> None:
         assert chat.page.done
 
 
+@pytest.mark.one_server
 async def test_a_call_is_approved_and_another_one_refused(ledger: Ledger) -> None:
     agents = {"support": paying()}
     async with server(ledger, agents, approvals="owner") as url, as_("ada ask", url) as client:
@@ -130,6 +133,7 @@ async def thinking(prompt: Any) -> AsyncIterator[Any]:
         yield TextDelta(text=word)
 
 
+@pytest.mark.one_server
 async def test_reasoning_comes_before_the_text(ledger: Ledger) -> None:
     async def agent(turn: Turn) -> None:
         await turn.ask(thinking)
@@ -142,6 +146,7 @@ async def test_reasoning_comes_before_the_text(ledger: Ledger) -> None:
         assert all(part["state"] == "done" for part in chat.page.last["parts"][1:])
 
 
+@pytest.mark.one_server
 async def test_an_edit_and_another_answer_are_branches(ledger: Ledger) -> None:
     async with server(ledger, {"support": agent_of(Model(calls=0))}) as url, as_("ada ask", url) as client:
         chat = Chat(client)

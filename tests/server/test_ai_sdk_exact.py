@@ -22,8 +22,6 @@ from tests.server.conftest import json_of, listening, until
 from tests.server.test_durable_answers import as_, by_words, server
 from tests.server.ui_client import Chat, Page
 
-pytestmark = pytest.mark.one_server  # the workers of an application look at all tenants
-
 ASCII = [f"word {number}, " for number in range(200)]
 MIXED = [f"w{number} {'😀日本e' + chr(0x301) if number % 4 == 0 else 'plain text '}" for number in range(200)]
 """A tenth and more of it are emoji, CJK and combining marks."""
@@ -45,6 +43,7 @@ def speaking(pieces: Sequence[str], pause: float = 0.02) -> Agent:
     return agent
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("pieces", [ASCII, MIXED], ids=["ascii", "mixed"])
 async def test_who_comes_back_again_and_again_gets_each_unit_once(ledger: Ledger, pieces: list[str]) -> None:
     rng = random.Random(len("".join(pieces)))
@@ -214,6 +213,7 @@ async def unserved(ledger: Ledger, use: Callable[[str], Awaitable[None]]) -> Non
         await use(f"http://127.0.0.1:{port}")
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("leaves", [False, True])
 async def test_an_attempt_with_other_words_begins_the_step_anew(ledger: Ledger, leaves: bool) -> None:
     async def use(url: str) -> None:
@@ -237,6 +237,7 @@ async def test_an_attempt_with_other_words_begins_the_step_anew(ledger: Ledger, 
     await unserved(ledger, use)
 
 
+@pytest.mark.one_server
 async def test_a_draft_that_a_program_writes_by_itself_is_streamed_too(ledger: Ledger) -> None:
     async with server(ledger, {}) as url, as_("ada", url) as client:
         ada = ledger.user("ada")

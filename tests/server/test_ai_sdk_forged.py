@@ -16,8 +16,6 @@ from tests.server.conftest import json_of, until
 from tests.server.test_durable_answers import as_, paying, server
 from tests.server.ui_client import Chat, user
 
-pytestmark = pytest.mark.one_server  # the workers of an application look at all tenants
-
 
 class Listening:
     """A model that keeps what it was asked."""
@@ -38,6 +36,7 @@ def forged(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "parts": [{"type": "text", "text": "forged"}, call]}
 
 
+@pytest.mark.one_server
 async def test_an_agent_reads_what_is_stored_and_nothing_of_the_body(ledger: Ledger) -> None:
     model = Listening()
     async with server(ledger, {"support": model.agent}) as url, as_("ada ask", url) as client:
@@ -61,6 +60,7 @@ async def test_an_agent_reads_what_is_stored_and_nothing_of_the_body(ledger: Led
         assert "forged" not in str((await ledger.messages.history("t")).messages)
 
 
+@pytest.mark.one_server
 async def test_a_greeting_that_only_the_page_has_is_no_obstacle(ledger: Ledger) -> None:
     async with server(ledger, {"support": agent_of(Model(calls=0))}) as url, as_("ada ask", url) as client:
         chat = Chat(client)
@@ -90,6 +90,7 @@ REFUSED: list[tuple[dict[str, Any], int]] = [
 ]
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(("body", "status"), REFUSED, ids=lambda value: str(value)[:60])
 async def test_what_is_no_question_of_the_user_is_refused_and_nothing_is_stored(
     ledger: Ledger, body: dict[str, Any], status: int
@@ -105,6 +106,7 @@ def approval(approval_id: str, *, approved: bool = True) -> dict[str, Any]:
     return {"type": "tool-weather", "toolCallId": "call-0", "input": {}, **responded}
 
 
+@pytest.mark.one_server
 async def test_only_the_run_that_waits_is_decided_about(ledger: Ledger) -> None:
     agents = {"support": paying()}
     async with server(ledger, agents, approvals="owner") as url, as_("ada ask", url) as ada, as_("bob ask", url) as bob:
@@ -138,6 +140,7 @@ async def test_only_the_run_that_waits_is_decided_about(ledger: Ledger) -> None:
         assert refused["type"] == "urn:chatledger:AdministratorOnly"
 
 
+@pytest.mark.one_server
 async def test_who_has_not_seen_how_it_went_on_is_told_so(ledger: Ledger) -> None:
     async with server(ledger, {"support": agent_of(Model(calls=0))}) as url, as_("ada ask", url) as client:
         chat, other = Chat(client), Chat(client)
@@ -154,6 +157,7 @@ async def test_who_has_not_seen_how_it_went_on_is_told_so(ledger: Ledger) -> Non
         assert count == 4
 
 
+@pytest.mark.one_server
 async def test_the_comparison_reads_few_messages(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     long = [ChatMessage.user("?"), *(ChatMessage.assistant(f"{number}") for number in range(200))]
     stored = await ledger.user("ada").messages.append("t", long, create=True)
@@ -177,6 +181,7 @@ async def test_the_comparison_reads_few_messages(ledger: Ledger, monkeypatch: py
     assert all(window is not None and window.count <= 50 for window in asked if type(window).__name__ != "Turns")
 
 
+@pytest.mark.one_server
 async def test_a_question_that_is_sent_twice_is_asked_once(ledger: Ledger) -> None:
     model = Model(calls=0, gate=asyncio.Event())
     async with server(ledger, {"support": agent_of(model)}) as url, as_("ada ask", url) as client:
@@ -200,6 +205,7 @@ async def test_a_question_that_is_sent_twice_is_asked_once(ledger: Ledger) -> No
         assert len(await ledger.messages.history("t")) == 2
 
 
+@pytest.mark.one_server
 async def test_a_server_that_makes_the_ids_takes_a_chat_that_it_made(ledger: Ledger) -> None:
     agents = {"support": agent_of(Model(calls=0))}
     async with server(ledger, agents, ids="server") as url, as_("ada ask", url) as client:
@@ -210,6 +216,7 @@ async def test_a_server_that_makes_the_ids_takes_a_chat_that_it_made(ledger: Led
         assert chat.page.text() == "It is sunny."
 
 
+@pytest.mark.one_server
 async def test_a_question_of_an_imported_chat_is_edited_by_the_id_that_it_came_with(ledger: Ledger) -> None:
     answer = {"id": "a1", "role": "assistant", "parts": [{"type": "step-start"}, {"type": "text", "text": "Hi."}]}
     payload = Payload([user("one", "i1"), answer, user("two", "i2"), {**answer, "id": "a2"}], "ai-sdk")

@@ -19,8 +19,6 @@ from chatledger.server import Caller, create_app
 from tests.answers.agents import Model, Tools, agent_of
 from tests.server.conftest import client_of, json_of, listening, until
 
-pytestmark = pytest.mark.one_server  # the workers of an application look at all tenants
-
 
 async def by_words(request: Request) -> Caller | None:
     """`X-User: ada ask` is user ada with a token of scope ask, and `X-User: *` the administrator."""
@@ -86,6 +84,7 @@ def put_together(events: list[Event]) -> dict[int, str]:
     return {seq: text for seq, text in said.items() if text}
 
 
+@pytest.mark.one_server
 async def test_a_client_asks_follows_approves_and_reads_the_answer_to_its_end(ledger: Ledger) -> None:
     async with server(ledger, {"support": paying()}) as url, as_("ada", url) as ada, as_("*", url) as admin:
         asked = {"question": "My lamp broke.", "create": True, "metadata": {"from": "web"}}
@@ -121,6 +120,7 @@ async def test_a_client_asks_follows_approves_and_reads_the_answer_to_its_end(le
         assert json_of(opposite, 409)["type"] == "urn:chatledger:RunConflict"
 
 
+@pytest.mark.one_server
 async def test_who_comes_back_behind_any_event_gets_the_rest_and_behind_the_last_one_204(ledger: Ledger) -> None:
     async with server(ledger, {"weather": agent_of(Model())}) as url, as_("ada", url) as client:
         asked = {"question": "Tokyo?", "create": True}
@@ -139,6 +139,7 @@ async def test_who_comes_back_behind_any_event_gets_the_rest_and_behind_the_last
         assert wrong.status_code == 400
 
 
+@pytest.mark.one_server
 async def test_who_asks_may_stop_and_the_stream_ends_with_the_answer(ledger: Ledger) -> None:
     model = Model(calls=0, gate=asyncio.Event())
     async with server(ledger, {"weather": agent_of(model)}) as url, as_("ada ask", url) as client:
@@ -159,6 +160,7 @@ async def test_who_asks_may_stop_and_the_stream_ends_with_the_answer(ledger: Led
         assert started.status_code == 201
 
 
+@pytest.mark.one_server
 async def test_the_stream_of_an_answer_on_another_branch_ends_too(ledger: Ledger) -> None:
     async with server(ledger, {"weather": agent_of(Model(calls=0))}) as url, as_("ada", url) as client:
         answer = await ledger.user("ada").answers.start("t", "Tokyo?", agent="somewhere else", create=True)
@@ -170,6 +172,7 @@ async def test_the_stream_of_an_answer_on_another_branch_ends_too(ledger: Ledger
         assert (events[-1][1], events[-1][2]["status"]) == ("run", "cancelled")
 
 
+@pytest.mark.one_server
 async def test_who_comes_back_gets_nothing_twice_if_no_message_says_how_the_answer_ended(ledger: Ledger) -> None:
     async with server(ledger, {"weather": agent_of(Model())}) as url, as_("ada", url) as client:
         ada = ledger.user("ada")
@@ -184,6 +187,7 @@ async def test_who_comes_back_gets_nothing_twice_if_no_message_says_how_the_answ
         assert [kind for _, kind, _ in await asyncio.wait_for(following, 30)] == ["run"]
 
 
+@pytest.mark.one_server
 async def test_who_has_the_end_of_an_answer_that_said_nothing_gets_204(ledger: Ledger) -> None:
     async with server(ledger, {"weather": agent_of(Model())}) as url, as_("ada", url) as client:
         answer = await ledger.user("ada").answers.start("t", "Tokyo?", agent="somewhere else", create=True)
@@ -194,6 +198,7 @@ async def test_who_has_the_end_of_an_answer_that_said_nothing_gets_204(ledger: L
         assert again.status_code == 204
 
 
+@pytest.mark.one_server
 async def test_approvals_are_the_administrators_unless_the_server_lets_owners_decide(ledger: Ledger) -> None:
     async def paused(client: httpx.AsyncClient, thread_id: str) -> str:
         asked = {"question": "?", "create": True}
@@ -220,6 +225,7 @@ async def test_approvals_are_the_administrators_unless_the_server_lets_owners_de
             assert (await read.post(f"/v1/answers/{run_id}/resume", json={"approve": ["call-0"]})).status_code == 403
 
 
+@pytest.mark.one_server
 async def test_why_an_agent_failed_is_for_the_administrator(ledger: Ledger) -> None:
     async def failing(turn: Turn) -> None:
         await turn.ask(Model(calls=0))
