@@ -152,9 +152,8 @@ class Growing:
             self._content.append(delta)
 
     def rest(self, delta: Delta, offset: int) -> Delta | None:
-        """What of the delta is not here yet, if it begins at that length; None if all of it is. Raises InvalidArgument
-        for a place beyond the end, and for a call whose name does not come with its first piece, since what is stored
-        of it does not tell its place.
+        """Cut off what is here already of a delta that begins at that length; None if all is. Raises InvalidArgument
+        for a place beyond the end, and for a call whose first piece has no name, by which its place is known.
         """
         if not 0 <= offset <= self.length:
             raise InvalidArgument("offset", f"must be from 0 to {self.length}, the end of the draft, not {offset}")

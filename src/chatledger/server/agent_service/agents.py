@@ -1,5 +1,5 @@
-"""Whose agent's a thread is: its kind names the agent, or else its newest run does. A thread that names none is the
-default agent's, as a request is that names none.
+"""Finds the agent of a thread: its kind names it, or else its newest run does. The default agent has the threads that
+name none, and answers the requests that name none.
 """
 
 from __future__ import annotations

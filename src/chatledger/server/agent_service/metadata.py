@@ -36,7 +36,7 @@ def require_service(service: object) -> ServiceMetadata:
 
 
 class _Wrong(Exception):
-    """What is wrong, and where."""
+    """The metadata have a mistake at this place."""
 
     def __init__(self, place: str, detail: str) -> None:
         super().__init__(f"{place}: {detail}")

@@ -1,4 +1,4 @@
-"""What the server takes of the request of a chat: the last message of the user and its place, or decisions about calls.
+"""Reads the request of a chat: the server takes the last message of the user and its place, or decisions about calls.
 
 A client sends its whole history. Nothing of that is stored: an id in it may show that the client has not seen how the
 conversation went on.
@@ -29,7 +29,7 @@ _RESULTS = "results of tools come from the server: POST /v1/answers/{run_id}/res
 
 
 class ChatRequest(Body):
-    """What `useChat` sends."""
+    """A request as `useChat` sends it."""
 
     id: str
     messages: list[dict[str, Any]] = Field(min_length=1)
@@ -69,7 +69,7 @@ def question_of(chat: ChatRequest, caller: Caller) -> ChatMessage:
 
 
 def decisions_of(chat: ChatRequest) -> Decided:
-    """What the last message, an answer, says about approvals. Raises InvalidArgument if it says nothing."""
+    """The last message, an answer, has the decisions. Raises InvalidArgument if it has none."""
     approve: list[str] = []
     refuse: dict[str, str | None] = {}
     runs: set[str] = set()

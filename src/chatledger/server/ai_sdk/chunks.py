@@ -83,7 +83,7 @@ class _Step:
             self.message = message.model_copy(update=stored)
 
     def news(self) -> list[Chunk]:
-        """What the client lacks. Behind `reset-step`, if the message does not begin with what the client has."""
+        """Bring the client what it lacks: behind `reset-step`, if the message does not begin with what it has."""
         chunks = self._after_sent()
         if chunks is None:
             self.sent = {}

@@ -5,6 +5,7 @@ No process holds such a draft between two of them. So only what the client sends
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -53,15 +54,15 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class Post(ABC):
     """A request about the draft of a message."""
 
     asked: Asked
     message_id: str
 
+    @abstractmethod
     def write(self, sql: WriteSql) -> Posted:
         """Raises as `find`, DraftLost, and LimitExceeded for a message that grows too large."""
-        raise NotImplementedError
 
     def find(self, sql: WriteSql) -> FoundDraft | ChatMessage:
         """Raises as `find_draft`, and MessageNotFound for a message that no draft can have written."""
